@@ -1,0 +1,1 @@
+"""Numbers: `reference` (exact, numpy) and `pytorch`; both judged by the same tests."""

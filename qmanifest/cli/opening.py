@@ -1,0 +1,128 @@
+"""What the commands about one checkpoint have in common: its manifest, its names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qmanifest.cli.options import UsageError, require
+
+if TYPE_CHECKING:
+    from qmanifest.checkpoint import Checkpoint
+    from qmanifest.findings import Location
+    from qmanifest.manifest import Component, Manifest, Weight
+    from qmanifest.sizes import Shapes
+    from qmanifest.tensors import Shape, TensorIndex, TensorInfo
+
+
+def opened(
+    path: Path | None,
+    config: Path | None = None,
+    components: dict[str, Path] | None = None,
+    base: Path | None = None,
+) -> Checkpoint:
+    """Open a checkpoint, or a config alone.
+
+    Raises:
+        UsageError: a path is not there, or none is given.
+
+    """
+    from qmanifest.checkpoint import open_checkpoint, open_config
+
+    require(path, config, base)
+    if path is not None:
+        return open_checkpoint(path, config=config, components=components, base=base)
+    if config is None:
+        raise UsageError("nothing to open. Name a checkpoint, or a config by --config.")
+    return open_config(config)
+
+
+def manifest_of(checkpoint: Checkpoint) -> Manifest:
+    """Give the manifest.
+
+    Raises:
+        UsageError: the config is absent or cannot be read.
+
+    """
+    if checkpoint.manifest is not None:
+        return checkpoint.manifest
+    problems = [defect.problem for defect in checkpoint.defects]
+    why = next((each.message for each in problems if each.severity is None), None)
+    where = checkpoint.config_name or f"{str(checkpoint.root)!r} has no config"
+    raise UsageError(
+        f"{where}{f': {why}' if why else ''}. `qmanifest validate` says all."
+    )
+
+
+def index_of(checkpoint: Checkpoint, component: Component) -> TensorIndex:
+    """Give a component's stored tensors; none where it was not found."""
+    from qmanifest.tensors import TensorIndex
+
+    store = checkpoint.stores.get(component.name)
+    return TensorIndex() if store is None else store.index
+
+
+def logical_shape(weight: Weight, stored: TensorInfo) -> Shape | None:
+    """Give the shape that stored codes have at the promised bits, if they are codes."""
+    from qmanifest.layouts import LAYOUTS
+
+    layout = LAYOUTS[weight.scheme.pack]
+    if stored.dtype != layout.word_dtype or not stored.shape:
+        return None
+    width = layout.codes_per_row(stored.shape[-1], weight.scheme.bits)
+    return (*stored.shape[:-1], width)
+
+
+def shapes_of(checkpoint: Checkpoint, original: Path | None) -> Shapes | None:
+    """Find dtype and logical shape of every tensor: in the 16-bit original, or stored.
+
+    None where there is neither, as with a config alone.
+    """
+    from qmanifest.reading.stores import open_stores
+
+    manifest = manifest_of(checkpoint)
+    if original is not None:
+        stores = open_stores(original)
+        found = {}
+        for component in manifest.components:
+            own = stores.named(component.name) if component.name else None
+            store = own or stores.merged
+            index = store.index if store else {}
+            found[component.name] = {n: (t.dtype, t.shape) for n, t in index.items()}
+        return found
+    if not checkpoint.stores:
+        return None
+    return {c.name: _stored_shapes(checkpoint, c) for c in manifest.components}
+
+
+def _stored_shapes(
+    checkpoint: Checkpoint, component: Component
+) -> dict[str, tuple[str, Shape]]:
+    """Read logical shapes off what is stored, leaving out the companions."""
+    weights = {weight.name: weight for weight in component.weights}
+    companions = {
+        weight.names.name(weight.name, role)
+        for weight in component.weights
+        for role, _ in weight.names.suffixes
+    }
+    shapes = {}
+    for name, tensor in index_of(checkpoint, component).items():
+        if name in companions:
+            continue
+        weight = weights.get(name)
+        logical = logical_shape(weight, tensor) if weight is not None else None
+        shapes[name] = (tensor.dtype, logical or tensor.shape)
+    return shapes
+
+
+def line_of(checkpoint: Checkpoint, at: Location) -> Location:
+    """Give a location in the config its line and column."""
+    from dataclasses import replace
+
+    from qmanifest.reading.json_text import locate
+
+    text = checkpoint.config.text if checkpoint.config else ""
+    if at.pointer is None or at.file != checkpoint.config_name or not text:
+        return at
+    line, column = locate(text, at.pointer) or (None, None)
+    return replace(at, line=line, column=column)

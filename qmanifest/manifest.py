@@ -1,0 +1,165 @@
+"""The manifest: what a config promises, in one form for every dialect.
+
+A manifest has components (the models it describes), a component has weights (one
+logical tensor each, stored as several parts) and kept tensors, and its entries say
+which line of the config claimed which names. Everything is plain frozen data, so the
+lossless JSON form is the data itself: see `to_json` and `from_json`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from qmanifest.findings import Severity
+from qmanifest.patterns import Pattern
+from qmanifest.schemes import Scheme
+from qmanifest.tensors import Shape, TensorSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic import TypeAdapter
+
+
+@dataclass(frozen=True, slots=True)
+class PartNames:
+    """How the stored tensors of a weight are called: a stem and a suffix per role."""
+
+    stem_suffix: str
+    """Taken off the weight's name to make the stem, where the name ends with it."""
+    suffixes: tuple[tuple[str, str], ...]
+    """Role and suffix of every part whose name is not the weight's own."""
+
+    def name(self, weight: str, role: str) -> str:
+        """Name the part of `weight` that plays `role`."""
+        for part, suffix in self.suffixes:
+            if part == role:
+                return weight.removesuffix(self.stem_suffix) + suffix
+        return weight
+
+
+MLX_NAMES = PartNames(
+    ".weight",
+    (
+        ("scales", ".scales"),
+        ("biases", ".biases"),
+        ("zeros", ".zeros"),
+        ("global_scale", ".global_scale"),
+    ),
+)
+"""`X.weight` holds the codes, `X.scales` and `X.biases` stand beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """One logical weight that is stored quantized."""
+
+    name: str
+    """The tensor's name in the 16-bit model, `X.weight`."""
+    scheme: Scheme
+    pointer: str
+    """The config entry that makes this weight what it is."""
+    shape: Shape | None = None
+    """Logical shape, where the config declares it."""
+    names: PartNames = MLX_NAMES
+
+    def parts(self, shape: Shape | None = None) -> tuple[TensorSpec, ...]:
+        """Promise every stored tensor, for `shape` or else the declared shape."""
+        return tuple(
+            TensorSpec(
+                self.names.name(self.name, role), role, dtypes, size, self.pointer
+            )
+            for role, dtypes, size in self.scheme.parts(shape or self.shape)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One tensor that stays 16-bit on purpose."""
+
+    name: str
+    pointer: str
+    dtypes: tuple[str, ...]
+    """The dtypes that keep the promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the config that claims names, and what it claimed."""
+
+    pointer: str
+    pattern: Pattern
+    purpose: Literal["quantize", "keep"]
+    matches: tuple[str, ...] = ()
+    """Names of the component that the pattern matches; none without an index."""
+    unused: Severity | None = Severity.ERROR
+    """How bad it is when nothing matches; None where that is no news."""
+    appended: str = ""
+    """What the dialect appends to the text to name a tensor: `.weight` for modules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One model of the manifest."""
+
+    name: str
+    """Empty where the config describes a single model."""
+    weights: tuple[Weight, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    exhaustive: bool = False
+    """Whether the config means to name every matrix, so that an unnamed one is news."""
+    pointer: str = ""
+    """The part of the config that describes this component."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a config promises about every weight of a checkpoint."""
+
+    dialect: str
+    config_file: str | None = None
+    components: tuple[Component, ...] = field(default=())
+
+    def weights(self) -> Iterator[tuple[Component, Weight]]:
+        """Walk over every weight with its component."""
+        for component in self.components:
+            for weight in component.weights:
+                yield component, weight
+
+    def component(self, name: str) -> Component:
+        """Find a component by name.
+
+        Raises:
+            KeyError: there is none.
+
+        """
+        for component in self.components:
+            if component.name == name:
+                return component
+        raise KeyError(name)
+
+
+@cache
+def manifest_adapter() -> TypeAdapter[Manifest]:
+    """Build pydantic's view of the manifest, for its JSON and its schema."""
+    from pydantic import TypeAdapter  # noqa: PLC0415 - building a manifest needs none
+
+    return TypeAdapter(Manifest)
+
+
+def to_json(manifest: Manifest) -> str:
+    """Write the manifest in its own JSON form, which loses nothing."""
+    return manifest_adapter().dump_json(manifest, indent=2).decode()
+
+
+def from_json(text: str | bytes) -> Manifest:
+    """Read what `to_json` wrote.
+
+    Raises:
+        pydantic.ValidationError: the text is not a manifest.
+
+    """
+    return manifest_adapter().validate_json(text)

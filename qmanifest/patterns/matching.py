@@ -1,0 +1,205 @@
+"""Which names a pattern matches, for thousands of patterns and names at once.
+
+A name index maps each dot-separated segment to the names that have it. A pattern is
+tried only on the names that have the rarest segment of its literal text; what has no
+such segment and needs RE2 is found in one pass over all names, joined to lines.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from qmanifest.errors import PatternError
+from qmanifest.patterns.compiling import Compiled, compile_pattern
+from qmanifest.patterns.regexes import compile_program
+from qmanifest.patterns.syntax import MAX_TEXT_BYTES, Pattern, Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from qmanifest.patterns.clues import Clues
+
+_ONE_BY_ONE: Final = 4_000
+"""Up to so many names are tried one by one.
+
+It costs about as much as one pass over 100,000 names; the result is the same.
+"""
+_RARE: Final = 16
+"""Parts of segments are looked for where this many names share a segment."""
+_MAX_PIECES: Final = 8
+"""The most parts of segments that are looked for."""
+
+
+class NameIndex:
+    """Names, without repeats and in their order, that patterns are looked up in."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.places = {name: at for at, name in enumerate(dict.fromkeys(names))}
+        """The place of each name."""
+        self.names = tuple(self.places)
+
+    @cached_property
+    def segments(self) -> dict[str, list[int]]:
+        """The places of the names that have a segment, ascending."""
+        found: dict[str, list[int]] = {}
+        for at, name in enumerate(self.names):
+            for segment in set(name.split(".")):
+                found.setdefault(segment, []).append(at)
+        return found
+
+    def find(self, pattern: Pattern) -> Sequence[int]:
+        """Find the places of the names that a pattern matches, ascending.
+
+        Raises:
+            PatternError: the pattern cannot be used.
+
+        """
+        compiled = compile_pattern(pattern)
+        if compiled.names is not None:
+            found = (self.places.get(name) for name in compiled.names)
+            return sorted({at for at in found if at is not None})
+        places = self._search(compiled)
+        verbatim = self.places.get(pattern.text)
+        if pattern.syntax is not Syntax.GLOB or verbatim is None:
+            return places
+        return sorted({*places, verbatim})
+
+    def touches(self, pattern: Pattern) -> bool:
+        """Tell whether a pattern matches any of the names.
+
+        Raises:
+            PatternError: the pattern cannot be used.
+
+        """
+        compiled = compile_pattern(pattern)
+        if compiled.names is not None:
+            return any(name in self.places for name in compiled.names)
+        if pattern.syntax is Syntax.GLOB and pattern.text in self.places:
+            return True
+        candidates = self._candidates(compiled.clues)
+        return any(compiled.accepts(self.names[at]) for at in candidates)
+
+    def _search(self, compiled: Compiled) -> Sequence[int]:
+        """Find the places of the names that a pattern accepts, by its clues."""
+        candidates = self._candidates(compiled.clues)
+        for text in compiled.clues.texts:
+            candidates = [at for at in candidates if text in self.names[at]]
+        if compiled.lines is not None and len(candidates) > _ONE_BY_ONE:
+            return self._search_lines(compiled.lines, compiled)
+        accepts = compiled.accepts
+        return [at for at in candidates if accepts(self.names[at])]
+
+    def _candidates(self, clues: Clues) -> Sequence[int]:
+        """Narrow the names down by the clue that fewest names have."""
+        best: list[Sequence[int]] = [range(len(self.names))]
+        fewest = len(self.names)
+        for found in self._clued(clues):
+            number = sum(map(len, found))
+            if number < fewest:
+                best, fewest = found, number
+        return best[0] if len(best) == 1 else sorted(set().union(*best))
+
+    def _clued(self, clues: Clues) -> Iterator[list[Sequence[int]]]:
+        """Walk over the clues, each as the places of the names that have it."""
+        for options in clues.segments:
+            yield [self.segments.get(option, ()) for option in options]
+        if len(self.segments) > len(self.names) // _RARE:
+            return
+        pieces = {piece for text in clues.texts for piece in text.split(".")}
+        for piece in sorted(pieces, key=len, reverse=True)[:_MAX_PIECES]:
+            holding = (at for text, at in self.segments.items() if piece in text)
+            yield list(holding)
+
+    @cached_property
+    def _lines(self) -> tuple[bytes, list[int], list[int]]:
+        """All names as lines, where each line starts, and which name it is."""
+        lines, starts, places, start = [], [], [], 0
+        for at, name in enumerate(self.names):
+            if "\n" not in name:
+                line = name.encode(errors="surrogatepass")
+                lines.append(line)
+                starts.append(start)
+                places.append(at)
+                start += len(line) + 1
+        return b"\n".join(lines), starts, places
+
+    def _search_lines(self, regex: str, compiled: Compiled) -> Sequence[int]:
+        """Find the names that a regular expression matches in one pass."""
+        text, starts, places = self._lines
+        found = {  # a set, since RE2's Python side may yield an empty match twice
+            places[bisect_left(starts, match.start())]
+            for match in compile_program(regex, lines=True).finditer(text)
+            if starts
+        }
+        if len(places) < len(self.names):
+            broken = (at for at, name in enumerate(self.names) if "\n" in name)
+            found.update(at for at in broken if compiled.accepts(self.names[at]))
+        return sorted(found)
+
+
+class Matches:
+    """What each of several patterns matches."""
+
+    def __init__(self, index: NameIndex, found: Sequence[Sequence[int]]) -> None:
+        self._index = index
+        self._found = found
+
+    def of(self, number: int) -> tuple[str, ...]:
+        """List the names that a pattern matches, in the order of the names."""
+        return tuple(self._index.names[at] for at in self._found[number])
+
+    def claims(self, name: str) -> tuple[int, ...]:
+        """List the numbers of the patterns that match a name."""
+        return tuple(self._claims.get(self._index.places.get(name, -1), ()))
+
+    @property
+    def dead(self) -> tuple[int, ...]:
+        """The numbers of the patterns that match nothing, unusable ones included."""
+        return tuple(number for number, places in enumerate(self._found) if not places)
+
+    @property
+    def contested(self) -> tuple[str, ...]:
+        """The names that two or more patterns match, in the order of the names."""
+        several = (at for at, numbers in self._claims.items() if len(numbers) > 1)
+        return tuple(self._index.names[at] for at in sorted(several))
+
+    @cached_property
+    def _claims(self) -> dict[int, list[int]]:
+        """The patterns that match the name at each place."""
+        claims: dict[int, list[int]] = {}
+        for number, places in enumerate(self._found):
+            for at in places:
+                claims.setdefault(at, []).append(number)
+        return claims
+
+
+def match(patterns: Sequence[Pattern], names: Iterable[str]) -> Matches:
+    """Match every pattern with every name.
+
+    A pattern that cannot be used (`check` says why) matches nothing. A glob also
+    matches the name that is the same text, since names do hold `[` and `{`.
+    """
+    index = NameIndex(names)
+    known: dict[Pattern, Sequence[int]] = {}
+    found: list[Sequence[int]] = []
+    for pattern in patterns:
+        text = pattern.text
+        if pattern.syntax is Syntax.EXACT and text.isascii():
+            at = index.places.get(text) if 0 < len(text) <= MAX_TEXT_BYTES else None
+            found.append(() if at is None else (at,))
+            continue
+        if pattern not in known:
+            known[pattern] = _find(index, pattern)
+        found.append(known[pattern])
+    return Matches(index, found)
+
+
+def _find(index: NameIndex, pattern: Pattern) -> Sequence[int]:
+    """Find the names of a pattern, compactly; none for an unusable one."""
+    try:
+        return array("I", index.find(pattern))
+    except PatternError:
+        return ()

@@ -1,0 +1,92 @@
+"""The config file of a checkpoint: found by name, read strictly.
+
+The names are tried in order. `config.json` belongs to the model and only counts as a
+quantization config where it holds one; the others are nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from qmanifest.findings import Defect, DefectKind, JsonValue, Location, Problem
+from qmanifest.reading.files import FileProblem, read_whole
+from qmanifest.reading.json_text import parse_json
+from qmanifest.reading.limits import MAX_CONFIG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MODEL_CONFIG: Final = "config.json"
+CONFIG_NAMES: Final = ("quant_config.json", "quantize_config.json", "quantization.json")
+"""Names of files that hold a quantization config and nothing else, best first."""
+BLOCKS: Final = ("quantization", "quantization_config", "compression_config")
+"""Keys of a model's config under which a quantization config lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """One JSON file: what it says, or what is wrong with it."""
+
+    file: str
+    """Path relative to the checkpoint."""
+    value: JsonValue
+    text: str
+    """The file as text, to find lines and columns in; empty where it has none."""
+    defects: tuple[Defect, ...]
+
+    @property
+    def object(self) -> Mapping[str, Any] | None:
+        """The top-level object, or None where the file is none."""
+        return self.value if isinstance(self.value, dict) else None
+
+    @property
+    def block(self) -> Mapping[str, Any] | None:
+        """The quantization config under one of its usual keys, else the object."""
+        for key in BLOCKS:
+            block = (self.object or {}).get(key)
+            if isinstance(block, dict):
+                return block
+        return self.object
+
+    @property
+    def holds_block(self) -> bool:
+        """Whether there is anything but null under one of the usual keys."""
+        return any((self.object or {}).get(key) is not None for key in BLOCKS)
+
+
+def read_config(path: Path, file: str) -> ConfigFile:
+    """Read one config file; `file` is its name in messages."""
+    try:
+        data = read_whole(path, MAX_CONFIG)
+    except FileProblem as problem:
+        at = (Location(file),)
+        kind = problem.kind
+        if kind is not DefectKind.OVER_LIMIT:
+            kind = DefectKind.UNREADABLE_JSON
+        found = Defect(kind, Problem(problem.message, at, hint=problem.hint))
+        return ConfigFile(file, None, "", (found,))
+    parsed = parse_json(data, file)
+    defects = parsed.defects
+    if parsed.readable and not isinstance(parsed.value, dict):
+        shown = "null" if parsed.value is None else type(parsed.value).__name__
+        problem_found = Problem(
+            f"{file} holds {shown}, not an object",
+            (Location(file, ""),),
+            expected="object",
+            actual=shown,
+            hint="write the config as a JSON object",
+        )
+        defects = (*defects, Defect(DefectKind.UNREADABLE_JSON, problem_found))
+    return ConfigFile(file, parsed.value, parsed.text, defects)
+
+
+def find_configs(root: Path) -> tuple[str, ...]:
+    """List the config files that a folder has, best first, whatever they are.
+
+    A broken link counts: that the config cannot be read is news, not its absence.
+    """
+    names = (*CONFIG_NAMES, MODEL_CONFIG)
+    return tuple(name for name in names if os.path.lexists(root / name))

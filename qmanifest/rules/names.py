@@ -1,0 +1,120 @@
+"""QM2, tensors: that the config and the files name the same tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qmanifest.dtypes import elements
+from qmanifest.evidence import DENSE
+from qmanifest.findings import Location, Problem, Severity
+from qmanifest.patterns import Suggester
+from qmanifest.rules.base import Depth, of_component, rule
+from qmanifest.rules.parameters import parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from qmanifest.checkpoint import Checkpoint
+
+NEGLIGIBLE = 100
+"""A 16-bit weight is news when it is more than one part in this many."""
+
+
+@rule("QM201", "missing-tensor", Severity.ERROR, needs=Depth.HEADERS, absence=True)
+def missing_tensor(checkpoint: Checkpoint) -> Iterator[Problem]:
+    """A tensor the config promises is in no safetensors file.
+
+    ## Why it matters
+    Loaders fail on it, or leave the layer at its random initial value.
+
+    ## Fix
+    Run the converter again, or remove the entry from the config.
+    """
+    for component, store in checkpoint.found():
+        suggest = Suggester(store.evidence.logical)
+        for weight in component.weights:
+            renamed = (component.name, weight.pointer) in checkpoint.renames
+            if weight.name in store.index or renamed:
+                continue
+            nearest = suggest.nearest(weight.name)
+            meant = f"correct the name to {nearest!r}, or run" if nearest else "run"
+            yield Problem(
+                f"promised tensor {weight.name!r} is in no safetensors file"
+                f"{of_component(component)}",
+                (
+                    Location(checkpoint.config_name, weight.pointer, weight.name),
+                    *(Location(file) for file in store.files[:1]),
+                ),
+                expected=str(weight.scheme),
+                hint=f"{meant} the converter again",
+            )
+
+
+@rule("QM202", "undeclared", Severity.ERROR, needs=Depth.HEADERS)
+def undeclared(checkpoint: Checkpoint) -> Iterator[Problem]:
+    """A tensor is stored quantized and no entry of the config says so.
+
+    ## Why it matters
+    A loader that follows the config takes packed codes for weights, and fails, or
+    computes garbage.
+
+    ## Fix
+    Add the tensor to the config, or store it 16-bit.
+    """
+    for component, store in checkpoint.found():
+        declared = {weight.name for weight in component.weights}
+        declared |= {kept.name for kept in component.kept}
+        declared |= {change.example for change in checkpoint.renames.values()}
+        for name in sorted(store.evidence.packed - declared):
+            tensor = store.index[name]
+            yield Problem(
+                f"{name!r} is stored packed ({tensor}) and no entry of "
+                f"{checkpoint.config_name} quantizes it",
+                (
+                    Location(tensor.file, tensor=name),
+                    Location(checkpoint.config_name, component.pointer),
+                ),
+                expected="an entry",
+                actual=str(tensor),
+                hint="add the tensor to the config, or store it 16-bit",
+            )
+
+
+@rule("QM210", "uncovered", Severity.NOTE, needs=Depth.HEADERS)
+def uncovered(checkpoint: Checkpoint) -> Iterator[Problem]:
+    """A 16-bit matrix is in none of the lists of a config that means to name all.
+
+    A warning where the matrix is more than 1 % of the model's weights.
+
+    ## Why it matters
+    It was forgotten, or its name changed after the lists were made.
+
+    ## Fix
+    Add it to the keep list, or to the quantized tensors.
+    """
+    for component, store in checkpoint.found():
+        if not component.exhaustive:
+            continue
+        covered = {weight.name for weight in component.weights}
+        covered |= {kept.name for kept in component.kept}
+        total = parameters(component, store)
+        for name in store.evidence.logical:
+            tensor = store.index[name]
+            matrix = tensor.dtype in DENSE and len(tensor.shape) > 1
+            if not matrix or name in covered:
+                continue
+            large = elements(tensor.shape) * NEGLIGIBLE > total
+            yield Problem(
+                f"{name!r} ({tensor}) is neither kept nor quantized by any entry"
+                f"{of_component(component)}",
+                (
+                    Location(tensor.file, tensor=name),
+                    Location(checkpoint.config_name, component.pointer),
+                ),
+                actual=str(tensor),
+                hint="add it to the keep list, or quantize it",
+                severity=Severity.WARNING if large else None,
+            )
+
+
+RULES = (missing_tensor, undeclared, uncovered)

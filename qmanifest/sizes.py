@@ -1,0 +1,258 @@
+"""Exact byte accounting: of what a manifest promises, and of what is stored.
+
+Both make the same rows, one per stored tensor, so they can be subtracted. What cannot
+be counted is left out and said in a plain sentence, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from qmanifest.dtypes import DTYPES, nbytes
+from qmanifest.evidence import WORDS, Evidence
+from qmanifest.manifest import MLX_NAMES, Component
+from qmanifest.size_rows import (
+    DENSE,
+    Grouping,
+    GroupSize,
+    PartSize,
+    Sizes,
+    layer_of,
+)
+from qmanifest.tensors import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from qmanifest.manifest import Manifest, Weight
+    from qmanifest.tensors import TensorIndex, TensorInfo
+
+__all__ = [
+    "GroupSize",
+    "Grouping",
+    "PartSize",
+    "Shapes",
+    "Sizes",
+    "layer_of",
+    "sizes_of",
+    "stored_sizes",
+]
+
+Known: TypeAlias = Mapping[str, tuple[str, Shape]]
+"""Dtype and logical shape by name, of one model."""
+Shapes: TypeAlias = Mapping[str, Known]
+"""The same by component, whose name is empty where the config has a single model."""
+
+_FIRST: Final = 3
+"""Names that a sentence gives as examples."""
+_SHAPELESS: Final = "Not counted, because no shape is known"
+_RAGGED: Final = "Not counted, because a row is not a whole number of words"
+_OPEN_WIDTH: Final = "Counted in the first of several dtypes of different widths"
+
+
+def sizes_of(
+    manifest: Manifest, shapes: Shapes | None = None, *, overhead: int = 0
+) -> Sizes:
+    """Count the bytes of a checkpoint that keeps what `manifest` promises.
+
+    Args:
+        manifest: the promise; a dtype it leaves open is counted as the first one.
+        shapes: the 16-bit model, for weights that declare no shape, for kept tensors,
+            and for tensors that the config does not name, which are copied as they are.
+        overhead: bytes of the file headers, where they are known.
+
+    """
+    sizes = Sizes((), overhead)
+    for component in manifest.components:
+        known = None if shapes is None else shapes.get(component.name)
+        sizes += _promised_weights(component, known or {})
+        sizes += _promised_dense(component, known)
+    return sizes
+
+
+def stored_sizes(index: TensorIndex, component: Component | None = None) -> Sizes:
+    """Count the bytes of the tensors that are stored, whatever was promised.
+
+    Args:
+        index: the stored tensors of one model. Each file's header is taken to end
+            where its first tensor begins; a file without tensors is not seen.
+        component: the promise, for the code widths that no stored tensor tells.
+
+    """
+    component = component or Component("")
+    owners = _owners(Evidence(index), component)
+    rows = tuple(
+        _stored(component.name, tensor, owners.get(tensor.name))
+        for tensor in index.values()
+    )
+    silent = [row.tensor for row in rows if row.role == "codes" and not row.bits]
+    why = "Parameters not counted, because nothing says the code width"
+    return Sizes(
+        rows,
+        _header_bytes((*index.values(), *index.repeats)),
+        sum(tensor.nbytes for tensor in index.repeats),
+        unknown=_sentence(component, why, "packed tensor", silent),
+    )
+
+
+def _promised_weights(component: Component, known: Known) -> Sizes:
+    """Count every quantized weight that has a shape, declared or known."""
+    rows: list[PartSize] = []
+    shapeless: list[str] = []
+    ragged: list[str] = []
+    open_width: list[str] = []
+    for weight in component.weights:
+        shape = weight.shape or known.get(weight.name, ("", ()))[1]
+        parts = _parts(component, weight, shape)
+        rows += parts
+        if not parts:
+            (ragged if shape else shapeless).append(weight.name)
+        elif any(_differ(spec.dtypes) for spec in weight.parts()):
+            open_width.append(weight.name)
+    noun = "quantized weight"
+    return Sizes(
+        tuple(rows),
+        unknown=(
+            *_sentence(component, _SHAPELESS, noun, shapeless),
+            *_sentence(component, _RAGGED, noun, ragged),
+        ),
+        assumed=_sentence(component, _OPEN_WIDTH, noun, open_width),
+    )
+
+
+def _promised_dense(component: Component, known: Known | None) -> Sizes:
+    """Count the kept tensors, and those that the config does not name."""
+    kept = {each.name: each.dtypes for each in component.kept}
+    quantized = {weight.name for weight in component.weights}
+    rows = []
+    for name, (found, shape) in (known or {}).items():
+        allowed = kept.get(name, (found,))
+        dtype = found if found in allowed else allowed[0]
+        if name not in quantized:
+            rows.append(_dense(component.name, name, dtype, shape))
+    lost = [name for name in kept if name not in (known or {}) if name not in quantized]
+    unknown = _sentence(component, _SHAPELESS, "kept tensor", lost)
+    if known is None:
+        place = f"{component.name}: " if component.name else ""
+        unknown += (f"{place}{_SHAPELESS}: tensors that the config does not name",)
+    return Sizes(tuple(rows), unknown=unknown)
+
+
+def _parts(component: Component, weight: Weight, shape: Shape) -> list[PartSize]:
+    """Size the parts of a weight of logical `shape`; none where one does not fit."""
+    rows = []
+    for spec in weight.parts(shape):
+        if spec.shape is None:
+            return []
+        rows.append(
+            PartSize(
+                component=component.name,
+                weight=weight.name,
+                tensor=spec.name,
+                role=spec.role,
+                dtype=spec.dtypes[0],
+                shape=spec.shape,
+                nbytes=nbytes(spec.dtypes[0], spec.shape),
+                bits=weight.scheme.bits,
+                parameters=prod(shape) if spec.role == "codes" else 0,
+            )
+        )
+    return rows
+
+
+def _dense(component: str, name: str, dtype: str, shape: Shape) -> PartSize:
+    """Size a tensor that is no part of a quantized weight."""
+    return PartSize(
+        component=component,
+        weight=name,
+        tensor=name,
+        role=DENSE,
+        dtype=dtype,
+        shape=shape,
+        nbytes=nbytes(dtype, shape),
+        bits=DTYPES[dtype].bits,
+        parameters=prod(shape),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """What a stored tensor is part of."""
+
+    weight: str
+    role: str
+    bits: int
+    shape: Shape | None
+    """The weight's declared shape."""
+
+
+def _owners(evidence: Evidence, component: Component) -> dict[str, _Owner]:
+    """Find the weight of every tensor that is stored as part of a packed one."""
+    declared = {weight.name: weight for weight in component.weights}
+    owners: dict[str, _Owner] = {}
+    for name in evidence.packed:
+        weight = declared.get(name)
+        bits, shape = (weight.scheme.bits, weight.shape) if weight else (0, None)
+        names = weight.names if weight else MLX_NAMES
+        owners[name] = _Owner(name, "codes", bits, shape)
+        for role, _ in names.suffixes:
+            owners[names.name(name, role)] = _Owner(name, role, bits, None)
+    return owners
+
+
+def _stored(component: str, tensor: TensorInfo, owner: _Owner | None) -> PartSize:
+    """Size a stored tensor by its header."""
+    if owner is None and tensor.dtype in WORDS and len(tensor.shape) > 1:
+        owner = _Owner(tensor.name, "codes", 0, None)
+    if owner is None:
+        return _dense(component, tensor.name, tensor.dtype, tensor.shape)
+    return PartSize(
+        component=component,
+        weight=owner.weight,
+        tensor=tensor.name,
+        role=owner.role,
+        dtype=tensor.dtype,
+        shape=tensor.shape,
+        nbytes=tensor.nbytes,
+        bits=owner.bits,
+        parameters=_codes(tensor, owner) if owner.role == "codes" else 0,
+    )
+
+
+def _codes(tensor: TensorInfo, owner: _Owner) -> int:
+    """Count the codes in packed words, by the declared shape or else by width."""
+    if owner.shape is not None:
+        return prod(owner.shape)
+    if not owner.bits:
+        return 0
+    row_bits = tensor.shape[-1] * DTYPES[tensor.dtype].bits
+    return prod(tensor.shape[:-1]) * (row_bits // owner.bits)
+
+
+def _header_bytes(tensors: Sequence[TensorInfo]) -> int:
+    """Sum what lies before the first tensor of each file."""
+    begins: dict[str, int] = {}
+    for tensor in tensors:
+        begins[tensor.file] = min(tensor.begin, begins.get(tensor.file, tensor.begin))
+    return sum(begins.values())
+
+
+def _differ(dtypes: Sequence[str]) -> bool:
+    """Tell whether dtypes have different widths."""
+    return len({DTYPES[dtype].bits for dtype in dtypes}) > 1
+
+
+def _sentence(
+    component: Component, why: str, noun: str, names: Sequence[str]
+) -> tuple[str, ...]:
+    """Say `why: N nouns ('first', ...)`, or nothing without names."""
+    if not names:
+        return ()
+    place = f"{component.name}: " if component.name else ""
+    shown = ", ".join(repr(name) for name in names[:_FIRST])
+    more = ", ..." if len(names) > _FIRST else ""
+    plural = "" if len(names) == 1 else "s"
+    return (f"{place}{why}: {len(names):,} {noun}{plural} ({shown}{more})",)

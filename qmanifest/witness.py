@@ -1,0 +1,70 @@
+"""Witnesses: what proves the logical shape of a packed weight.
+
+Packed columns and scale columns alone fix only `bits x group_size`: 4-bit groups of
+32 and 2-bit groups of 64 are stored alike. What tells them apart is, best first, the
+shape that the config declares, the 16-bit original, or the model's own dimensions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qmanifest.dimensions import hidden_size, in_features
+from qmanifest.evidence import DENSE
+from qmanifest.findings import Location
+from qmanifest.reading.config_file import MODEL_CONFIG
+
+if TYPE_CHECKING:
+    from qmanifest.checkpoint import Checkpoint
+    from qmanifest.manifest import Component, Weight
+    from qmanifest.tensors import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What is known of a weight's logical shape, and from where."""
+
+    in_features: int
+    shape: Shape | None
+    """The whole shape, where the witness has it."""
+    said_by: str
+    """The witness in words, for messages."""
+    at: Location
+    strict: bool = True
+    """Whether it speaks of this very tensor, not of modules called like it."""
+
+
+def witness(
+    checkpoint: Checkpoint, component: Component, weight: Weight
+) -> Witness | None:
+    """Find the best witness of a weight's logical shape."""
+    if weight.shape:
+        at = Location(checkpoint.config_name, weight.pointer, weight.name)
+        shape = weight.shape
+        return Witness(shape[-1], shape, f"the declared shape {list(shape)}", at)
+    original = checkpoint.original(component.name, weight.name)
+    if original is not None and original.shape and original.dtype in DENSE:
+        at = Location(original.file, tensor=original.name)
+        said = f"the 16-bit original ({original})"
+        return Witness(original.shape[-1], original.shape, said, at)
+    own = checkpoint.component_configs.get(component.name)
+    known = in_features(weight.name, own or checkpoint.model_config)
+    if known is None or not (own or _describes_component(checkpoint, component)):
+        return None
+    width, keys = known
+    prefix = checkpoint.stores[component.name].sets[0].prefix if own else ""
+    at = Location(prefix + MODEL_CONFIG)
+    return Witness(width, None, f"{keys} = {width}", at, strict=False)
+
+
+def _describes_component(checkpoint: Checkpoint, component: Component) -> bool:
+    """Whether `config.json` is the component's, where it may be another one's.
+
+    Of several models, those that it describes have vectors of the hidden size.
+    """
+    several = checkpoint.manifest is not None and checkpoint.manifest.components[1:]
+    store = checkpoint.stores.get(component.name)
+    if not several or store is None:
+        return True
+    return hidden_size(checkpoint.model_config) in store.evidence.vectors

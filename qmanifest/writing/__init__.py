@@ -1,0 +1,1 @@
+"""New checkpoints: quantize, lay out in shards, write whole or not at all."""
