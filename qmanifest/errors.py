@@ -18,19 +18,18 @@ class QManifestError(Exception):
 
 
 class UnknownDialectError(QManifestError):
-    """No registered dialect recognises the config document."""
+    """The dialect that a caller named is none of the registered ones."""
 
-    def __init__(self, keys: Sequence[str], known: Sequence[str]) -> None:
-        self.keys = tuple(keys)
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
         self.known = tuple(known)
         super().__init__(
-            f"no dialect recognises a config with keys {sorted(keys)}; "
-            f"known dialects: {', '.join(known)}. Pass dialect=... to force one."
+            f"there is no dialect {name!r}. Name one of {', '.join(known)}."
         )
 
-    def __reduce__(self) -> tuple[type, tuple[tuple[str, ...], tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[type, tuple[str, tuple[str, ...]]]:
         """Pickle by arguments, since `args` holds the message alone."""
-        return type(self), (self.keys, self.known)
+        return type(self), (self.name, self.known)
 
 
 class InvalidConfigError(QManifestError):

@@ -29,7 +29,7 @@ def dialect_named(dialect_id: str) -> Dialect[Any]:
     for dialect in DIALECTS:
         if dialect.id == dialect_id:
             return dialect
-    raise UnknownDialectError((dialect_id,), [dialect.id for dialect in DIALECTS])
+    raise UnknownDialectError(dialect_id, [dialect.id for dialect in DIALECTS])
 
 
 def recognize(raw: Mapping[str, Any]) -> tuple[Dialect[Any], ...]:

@@ -81,18 +81,19 @@ def _written(
     for numbers_only in plan:
         boxes = Joiner(others, numbers_only).shorten(boxes)
     for box in boxes:
-        yield from _texts(box)
+        yield from _texts(box, others)
 
 
-def _texts(box: Box) -> Iterator[str]:
-    """Write a box, in parts where the text would break a limit."""
+def _texts(box: Box, others: NameIndex) -> Iterator[str]:
+    """Write a box, in parts where its text breaks a limit or is a name left out."""
     text = text_of(box)
-    parts = halves(box) if check(read_entry(text)) else None
+    unfit = text in others.places or check(read_entry(text)) is not None
+    parts = halves(box) if unfit else None
     if parts is None:
         yield text
     else:
         for part in parts:
-            yield from _texts(part)
+            yield from _texts(part, others)
 
 
 def _needed(texts: Iterable[str], chosen: list[str]) -> tuple[str, ...]:

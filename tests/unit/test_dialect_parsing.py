@@ -317,7 +317,7 @@ def test_dialects_have_ids_of_their_own() -> None:
     assert [each.id for each in DIALECTS] == list(GOOD)
     with pytest.raises(UnknownDialectError) as caught:
         dialect_named("gguf")
-    assert caught.value.keys == ("gguf",)
+    assert caught.value.name == "gguf"
     assert caught.value.known == tuple(GOOD)
 
 

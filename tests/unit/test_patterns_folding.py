@@ -170,3 +170,8 @@ def test_the_lists_of_the_q4_seed(key: str, prefix: str) -> None:
     assert len(texts) == 2
     assert expanded(texts, names | other) == names
     assert all(re.fullmatch(r"[\w.*]+", text) for text in texts)
+
+
+def test_pattern_that_is_a_name_left_out_is_not_written() -> None:
+    """A glob also matches the name that is its own text."""
+    assert fold(["a", "b"], ["a", "b", "{a,b}"]) == ("a", "b")
