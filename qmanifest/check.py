@@ -46,6 +46,8 @@ class Report:
     dialect: str | None = None
     weights: int = 0
     tensors: int = 0
+    packings: tuple[str, ...] = ()
+    """Layouts that the weights are stored in, as seen; none where none was found."""
 
     def count(self, severity: Severity) -> int:
         """Count the findings of one severity."""
@@ -100,6 +102,12 @@ def check(
     order = list(Severity)
     findings.sort(key=lambda finding: (order.index(finding.severity), finding.code))
     manifest = checkpoint.manifest
+    packings = {
+        weight.scheme.pack
+        for component, store in checkpoint.found()
+        for weight in component.weights
+        if weight.name in store.evidence.packed
+    }
     return Report(
         tuple(findings),
         tuple(skipped),
@@ -108,6 +116,7 @@ def check(
         checkpoint.dialect.id if checkpoint.dialect else None,
         sum(1 for _ in manifest.weights()) if manifest else 0,
         sum(len(store.index) for store in checkpoint.all_stores),
+        tuple(sorted(packings)),
     )
 
 

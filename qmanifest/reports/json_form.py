@@ -86,6 +86,8 @@ class SummaryForm(TypedDict):
     """Weights that the configs promise."""
     tensors: int
     """Tensors that are stored."""
+    packings: list[str]
+    """Layouts that packed weights are stored in, as seen."""
     checked: list[str]
     """Codes of the rules that ran, on any path."""
     errors: int
@@ -185,6 +187,7 @@ def _summary(reports: Sequence[Report]) -> SummaryForm:
         dialect=dialects.pop() if len(dialects) == 1 else None,
         weights=sum(report.weights for report in reports),
         tensors=sum(report.tensors for report in reports),
+        packings=sorted({pack for report in reports for pack in report.packings}),
         checked=list(checked),
         errors=errors,
         warnings=warnings,

@@ -60,9 +60,10 @@ def summary_line(report: Report) -> str:
     """Count findings, tensors and weights in one line."""
     errors, warnings, notes = (_counted(report, severity) for severity in Severity)
     dialect = f"dialect {report.dialect}" if report.dialect else "no dialect"
+    packed = f" in {' and '.join(report.packings)}" if report.packings else ""
     return (
         f"{errors}, {warnings}, {notes}; {_count(report.tensors, 'tensor')}, "
-        f"{_count(report.weights, 'weight')}, {dialect}"
+        f"{_count(report.weights, 'weight')}{packed}, {dialect}"
     )
 
 

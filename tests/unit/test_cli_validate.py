@@ -41,7 +41,8 @@ def test_sound_checkpoint(run: Run, sound: Path) -> None:
     assert run(sound, "--deep") == 0
     assert run.err == ""
     assert run.out == (
-        "0 errors, 0 warnings, 0 notes; 17 tensors, 5 weights, dialect tensor-map\n"
+        "0 errors, 0 warnings, 0 notes; 17 tensors, 5 weights in u32-lsb, "
+        "dialect tensor-map\n"
     )
 
 

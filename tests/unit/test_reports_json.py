@@ -29,6 +29,7 @@ REPORT = Report(
     "q4-lists",
     36,
     104,
+    ("u32-lsb",),
 )
 VALIDATOR = Draft202012Validator(schema("report"), registry=Registry())
 
@@ -71,6 +72,7 @@ def test_whole_document() -> None:
             "dialect": "q4-lists",
             "weights": 36,
             "tensors": 104,
+            "packings": ["u32-lsb"],
             "checked": ["QM201", "QM202"],
             "errors": 1,
             "warnings": 0,
