@@ -95,9 +95,9 @@ def _compared(values: list[int | None] | list[int]) -> tuple[str, ...]:
 def _figures(sides: Mapping[str, Sizes]) -> Table:
     """Make the table of what is no sum of bytes."""
     figures = {
-        "parameters": [number(each.parameters) for each in sides.values()],
+        "parameters": [number(each.parameters or None) for each in sides.values()],
         "of these quantized": [
-            number(each.quantized_parameters) for each in sides.values()
+            number(each.quantized_parameters or None) for each in sides.values()
         ],
         "bits per quantized weight": [
             _decimal(each.bits_per_weight) for each in sides.values()
@@ -105,7 +105,9 @@ def _figures(sides: Mapping[str, Sizes]) -> Table:
         "bits per weight, all": [
             _decimal(each.bits_per_weight_all) for each in sides.values()
         ],
-        "bytes if all were 16-bit": [number(each.as_16bit) for each in sides.values()],
+        "bytes if all were 16-bit": [
+            number(each.as_16bit or None) for each in sides.values()
+        ],
     }
     rows = tuple((label, *values) for label, values in figures.items())
     return Table(("", *sides), rows)
