@@ -14,7 +14,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint types test-fast coverage docs schemas fuzz format clean
+.PHONY: help demo test lint types test-fast coverage docs schemas fuzz bench format clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -63,6 +63,9 @@ schemas: $(VENV)/.runtime  ## Write schemas/v1 from the types.
 
 fuzz: $(VENV)/.dev  ## Run the property tests with many more examples.
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q -n $(WORKERS) tests/property
+
+bench: $(VENV)/.dev  ## Time it beside its peers; ROWS=matmul runs rows of that name.
+	PYTHONPATH=tests $(BIN)/python -m benchmarks --rows "$(ROWS)"
 
 format: $(VENV)/.dev  ## Let ruff format and fix what it can.
 	$(BIN)/ruff check --fix .

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from qmanifest.checkpoint import open_checkpoint
 from qmanifest.errors import InvalidCheckpointError
 from qmanifest.findings import Finding, Severity
+from qmanifest.reading.collector import collector_paused
 from qmanifest.rules import RULES
 from qmanifest.rules.base import Depth
 
@@ -82,13 +83,25 @@ def check(
         from qmanifest.rules.value_scan import scan  # noqa: PLC0415 - numpy
 
         scan(checkpoint, progress)
+    with collector_paused():
+        return _judged(checkpoint, deep, tuple(select), tuple(ignore), rules)
+
+
+def _judged(
+    checkpoint: Checkpoint,
+    deep: bool,  # noqa: FBT001 - as `check` has it
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    rules: Iterable[Rule],
+) -> Report:
+    """Run the rules, as `check` says."""
     findings: list[Finding] = []
     skipped: list[Skip] = []
     checked: list[str] = []
     for each in rules:
-        if not each.code.startswith(tuple(select) or ""):
+        if not each.code.startswith(select or ""):
             continue
-        if ignore and each.code.startswith(tuple(ignore)):
+        if ignore and each.code.startswith(ignore):
             skipped.append(Skip(each.code, "ignored on request"))
         elif (reason := _cannot_run(each, checkpoint, deep=deep)) is not None:
             skipped.append(Skip(each.code, reason))
@@ -114,7 +127,7 @@ def check(
         tuple(checked),
         str(checkpoint.root),
         checkpoint.dialect.id if checkpoint.dialect else None,
-        sum(1 for _ in manifest.weights()) if manifest else 0,
+        sum(len(c.weights) for c in manifest.components) if manifest else 0,
         sum(len(store.index) for store in checkpoint.all_stores),
         tuple(sorted(packings)),
     )

@@ -15,6 +15,7 @@ from qmanifest.dialects import dialect_named
 from qmanifest.dialects.promise import Promise, read_promise
 from qmanifest.patterns import Suggester
 from qmanifest.reading import limits
+from qmanifest.reading.collector import collector_paused
 from qmanifest.reading.components import Assigned, assign
 from qmanifest.reading.config_file import (
     MODEL_CONFIG,
@@ -140,12 +141,24 @@ def open_checkpoint(
     for each in (path, config, base, *(components or {}).values()):
         if each is not None:
             each.lstat()
+    with collector_paused():
+        return _opened(path, config, components or {}, base, dialect)
+
+
+def _opened(
+    path: Path,
+    config: Path | None,
+    components: Mapping[str, Path],
+    base: Path | None,
+    dialect: str | None,
+) -> Checkpoint:
+    """Open what is there, as `open_checkpoint` says."""
     forced = dialect_named(dialect) if dialect else None
     stores = open_stores(path)
     own = _own_config(stores.root)
     file = own.quantization if config is None else read_config(config, config.name)
     promise = _promise(file, forced)
-    assigned = _assign(promise, stores, components or {})
+    assigned = _assign(promise, stores, components)
     indexes = {name: store.index for name, store in assigned.stores.items()}
     lowered = promise.lower(indexes)
     shards = (*assigned.stores.values(), *assigned.loose)
@@ -179,9 +192,10 @@ def open_config(path: Path, *, dialect: str | None = None) -> Checkpoint:
 
     """
     path.lstat()
-    file = read_config(path, path.name)
-    promise = _promise(file, dialect_named(dialect) if dialect else None)
-    lowered = promise.lower(None)
+    with collector_paused():
+        file = read_config(path, path.name)
+        promise = _promise(file, dialect_named(dialect) if dialect else None)
+        lowered = promise.lower(None)
     return Checkpoint(
         root=path.parent,
         config=file,

@@ -62,29 +62,35 @@ class Evidence:
             and len(tensor.shape) > 1
             and not name.endswith(COMPANIONS)
             and (
-                f"{stem(name)}.scales" in self.index
-                or (tensor.dtype == "U32" and name.endswith(".weight"))
+                (tensor.dtype == "U32" and name.endswith(".weight"))
+                or f"{stem(name)}.scales" in self.index
             )
+        )
+
+    @cached_property
+    def suffixed(self) -> tuple[tuple[str, str], ...]:
+        """The tensors that are called like companions, each with its stem."""
+        return tuple(
+            (name, name[: name.rindex(".")])
+            for name in self.index
+            if name.endswith(COMPANIONS)
         )
 
     @cached_property
     def companions(self) -> frozenset[str]:
         """Names of the tensors that only serve a weight beside them."""
+        names = self.index.keys()
         return frozenset(
             name
-            for name in self.index
-            for suffix in COMPANIONS
-            if name.endswith(suffix)
-            and (
-                f"{name.removesuffix(suffix)}.weight" in self.index
-                or name.removesuffix(suffix) in self.index
-            )
+            for name, base in self.suffixed
+            if f"{base}.weight" in names or base in names
         )
 
     @cached_property
     def logical(self) -> tuple[str, ...]:
         """The names that a config talks about: everything but companions."""
-        return tuple(name for name in self.index if name not in self.companions)
+        companions = self.companions
+        return tuple(name for name in self.index if name not in companions)
 
     @cached_property
     def vectors(self) -> frozenset[int]:

@@ -8,7 +8,7 @@ shape that the config declares, the 16-bit original, or the model's own dimensio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qmanifest.dimensions import hidden_size, in_features
 from qmanifest.evidence import DENSE
@@ -16,6 +16,8 @@ from qmanifest.findings import Location
 from qmanifest.reading.config_file import MODEL_CONFIG
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from qmanifest.checkpoint import Checkpoint
     from qmanifest.manifest import Component, Weight
     from qmanifest.tensors import Shape
@@ -48,14 +50,23 @@ def witness(
         at = Location(original.file, tensor=original.name)
         said = f"the 16-bit original ({original})"
         return Witness(original.shape[-1], original.shape, said, at)
-    own = checkpoint.component_configs.get(component.name)
-    known = in_features(weight.name, own or checkpoint.model_config)
-    if known is None or not (own or _describes_component(checkpoint, component)):
+    known = in_features(weight.name, model_of(checkpoint, component) or {})
+    if known is None:
         return None
     width, keys = known
+    own = checkpoint.component_configs.get(component.name)
     prefix = checkpoint.stores[component.name].sets[0].prefix if own else ""
     at = Location(prefix + MODEL_CONFIG)
     return Witness(width, None, f"{keys} = {width}", at, strict=False)
+
+
+def model_of(checkpoint: Checkpoint, component: Component) -> Mapping[str, Any] | None:
+    """Find the `config.json` that describes a component, if one surely does."""
+    own = checkpoint.component_configs.get(component.name)
+    if own:
+        return own
+    is_described = _describes_component(checkpoint, component)
+    return checkpoint.model_config if is_described else None
 
 
 def _describes_component(checkpoint: Checkpoint, component: Component) -> bool:

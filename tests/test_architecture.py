@@ -31,6 +31,7 @@ LAYERS = (
         *("sizes", "size_rows", "reading", "dialects", "backends", "writing"),
         "testing",
     ),
+    ("kernels",),
     ("checkpoint",),
     ("witness", "weights"),
     ("rules", "converting"),
@@ -53,9 +54,11 @@ SAME_RANK = {
 }
 ONLY_IN = {
     "numpy": (
-        *("packings", "backends", "writing", "converting", "weights"),
+        *("packings", "backends", "writing", "kernels", "converting", "weights"),
         "rules.value_scan",
     ),
+    "numba": ("kernels",),
+    "llvmlite": ("kernels",),
     "torch": ("backends.pytorch",),
     "typer": ("cli",),
     "rich": ("cli",),

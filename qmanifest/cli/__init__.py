@@ -6,6 +6,8 @@ something fails, and with which exit code.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import io
 import os
 import sys
@@ -35,6 +37,8 @@ def main(args: Sequence[str] | None = None) -> int:
     debug = "--debug" in arguments
     arguments = [each for each in arguments if each != "--debug"]
     _print_anything()
+    if args is None:
+        atexit.register(gc.freeze)  # or the exit itself looks for cycles among all
     try:
         code = _run(arguments)
         sys.stdout.flush()

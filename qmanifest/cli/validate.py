@@ -125,6 +125,7 @@ def validate(
     or nothing could be checked.
     """
     from qmanifest.cli.checking import Request, known_prefixes
+    from qmanifest.reading.collector import collector_paused
 
     targets = _targets(paths or [], config_only)
     require(*targets, config, base)
@@ -138,8 +139,9 @@ def validate(
         ignore=known_prefixes(listed(ignore)),
         config_only=config_only is not None,
     )
-    reports = [request.run(target) for target in targets]
-    deliver(_writer(report_format, output, full)(reports), output)
+    with collector_paused():
+        reports = [request.run(target) for target in targets]
+        deliver(_writer(report_format, output, full)(reports), output)
     raise typer.Exit(_exit_code(reports, fail_on))
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from qmanifest.dtypes import FLOAT
+from qmanifest.converting.ahead import Work, cut_bytes, largest_block
+from qmanifest.converting.blocks import read_bytes
+from qmanifest.dtypes import DTYPES, FLOAT
 from qmanifest.errors import WriteError
 from qmanifest.packings.arrays import Stored, from_float32, to_array, to_float32
-from qmanifest.reading.tensor_bytes import iter_tensor, read_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from typing_extensions import Buffer
@@ -39,29 +39,22 @@ def dtype_code(name: str | None) -> str | None:
     return DTYPE_NAMES[name]
 
 
-def read_stored(root: Path, tensor: TensorInfo) -> Stored:
-    """Read a whole tensor as an array."""
-    data = read_tensor(root, tensor)
-    return Stored(tensor.dtype, to_array(tensor.dtype, tensor.shape, data))
+def cast(root: Path, tensor: TensorInfo, dtype: str) -> Work[Buffer]:
+    """Plan to read a tensor block by block, and to give its bytes in another dtype.
 
-
-def cast(root: Path, tensor: TensorInfo, dtype: str) -> Iterator[Buffer]:
-    """Yield a tensor's bytes in another dtype, piece by piece.
-
-    Rounded half to even. Tensors that are no floats can only stay as they are.
-
-    Raises:
-        WriteError: a finite value does not fit the new dtype.
-
+    Rounded half to even. Tensors that are no floats can only stay as they are. A block
+    raises `WriteError` where a finite value of it does not fit the new dtype.
     """
-    for piece in iter_tensor(root, tensor):
+
+    def make(span: slice) -> Buffer:
+        piece = read_bytes(root, tensor, span)
         if tensor.dtype == dtype:
-            yield piece
-            continue
-        size = len(piece) * 8 // (32 if tensor.dtype == "F32" else 16)
+            return piece
+        size = len(piece) * 8 // DTYPES[tensor.dtype].bits
         array = to_array(tensor.dtype, (size,), piece)
-        values = to_float32(Stored(tensor.dtype, array))
-        yield rounded(tensor.name, values, dtype)
+        return rounded(tensor.name, to_float32(Stored(tensor.dtype, array)), dtype)
+
+    return Work(make, cut_bytes(tensor.nbytes), 3 * largest_block(tensor.nbytes))
 
 
 def rounded(name: str, values: Float32, dtype: str) -> memoryview:
@@ -73,7 +66,8 @@ def rounded(name: str, values: Float32, dtype: str) -> memoryview:
     """
     with np.errstate(over="ignore"):
         stored = from_float32(values, dtype)
-    lost = np.isfinite(values) & ~np.isfinite(to_float32(stored))
+    finite = np.isfinite(to_float32(stored))
+    lost = np.zeros(()) if finite.all() else np.isfinite(values) & ~finite
     if lost.any():
         raise WriteError(
             f"{int(lost.sum())} values of {name!r} are too large for {dtype}. "

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from qmanifest.converting.ahead import in_order
 from qmanifest.errors import WriteError
 from qmanifest.reading.config_file import CONFIG_NAMES, MODEL_CONFIG
 from qmanifest.reading.shard_names import EXTENSION, INDEX_EXTENSION, split_name
@@ -13,16 +17,30 @@ from qmanifest.writing.index import remove_stale, write_index, written_files
 from qmanifest.writing.shards import plan_shards, shifted, write_shards
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from typing_extensions import Buffer
 
+    from qmanifest.converting.ahead import Work
     from qmanifest.writing.header import OutputTensor
     from qmanifest.writing.shards import Progress, ShardPlan
 
 METADATA: Final = {"format": "mlx"}
 """What loaders of this layout look for in a header."""
+
+
+T = TypeVar("T")
+
+
+class Maker(Protocol[T]):
+    """Makes the bytes of one model's tensors."""
+
+    def work(self, tensor: OutputTensor, /) -> Work[T]:
+        """Plan what is done ahead for a tensor; asked in the order of writing."""
+
+    def buffers(self, tensor: OutputTensor, done: Iterator[T], /) -> Iterable[Buffer]:
+        """Give the bytes of a tensor, from its blocks that were made ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +49,7 @@ class Model:
 
     stem: str
     tensors: Sequence[OutputTensor]
-    data: Callable[[OutputTensor], Iterable[Buffer]]
+    maker: Maker[Any]
     parameters: int
 
 
@@ -88,15 +106,39 @@ def write_models(
     planned = [(m, plan_shards(m.tensors, shard_size, m.stem)) for m in models]
     _require_replaced(out, {model.stem for model in models})
     _clear_configs(out)
-    total = sum(plan.nbytes for _, plans in planned for plan in plans)
-    done = 0
-    for model, plans in planned:
-        write_shards(out, plans, model.data, METADATA, shifted(progress, done, total))
-        write_index(out, plans, model.parameters, model.stem)
-        remove_stale(out, model.stem, written_files(plans, model.stem))
-        done += _nbytes(plans)
+    total = sum(_nbytes(plans) for _, plans in planned)
+    works = [_works(model, plans) for model, plans in planned]
+    before = 0
+    with closing(
+        in_order(chain.from_iterable(each.values() for each in works))
+    ) as done:
+        for (model, plans), work in zip(planned, works, strict=True):
+            data = partial(_data, model.maker, work, done)
+            write_shards(out, plans, data, METADATA, shifted(progress, before, total))
+            write_index(out, plans, model.parameters, model.stem)
+            remove_stale(out, model.stem, written_files(plans, model.stem))
+            before += _nbytes(plans)
     for name, text in configs:
         write_text(out / name, text)
+
+
+def _works(model: Model, plans: Iterable[ShardPlan]) -> dict[str, Work[Any]]:
+    """Plan the work for every tensor, in the order of writing."""
+    return {
+        tensor.name: model.maker.work(tensor)
+        for plan in plans
+        for tensor in plan.tensors
+    }
+
+
+def _data(
+    maker: Maker[T],
+    works: Mapping[str, Work[T]],
+    done: Iterator[T],
+    tensor: OutputTensor,
+) -> Iterable[Buffer]:
+    """Give the bytes of the tensor whose turn it is."""
+    return maker.buffers(tensor, islice(done, len(works[tensor.name].blocks)))
 
 
 def _clear_configs(out: Path) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from qmanifest.checkpoint import open_checkpoint
-from qmanifest.converting.dense import cast, dtype_code, read_stored
+from qmanifest.converting.ahead import Scratch, Work, cut_rows, largest_block
+from qmanifest.converting.blocks import read_rows, row_bytes
+from qmanifest.converting.computing import quantize
+from qmanifest.converting.dense import cast, dtype_code
 from qmanifest.converting.output import Model, require_free, write_models
 from qmanifest.converting.plan import plan_component
 from qmanifest.converting.sound import require_sound
 from qmanifest.errors import PackingError, WriteError
-from qmanifest.packings import PACKINGS
+from qmanifest.kernels import active
+from qmanifest.reading.collector import collector_paused
 from qmanifest.reading.config_file import MODEL_CONFIG, read_config
-from qmanifest.writing.quantize import quantize_affine
 from qmanifest.writing.shards import SHARD_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from typing_extensions import Buffer
@@ -40,8 +45,9 @@ def pack_checkpoint(
 ) -> None:
     """Quantize a checkpoint as its config says, and write it with the config.
 
-    Memory stays bounded by the largest tensor: one weight is read, quantized and
-    written at a time. Files appear whole or not at all, the config last.
+    Blocks of rows are read and quantized on two threads while others are written.
+    Memory stays bounded: besides the blocks in flight, one weight's scales and biases
+    are held. Files appear whole or not at all, the config last.
 
     Args:
         source: folder or file of the 16-bit or F32 checkpoint.
@@ -56,6 +62,7 @@ def pack_checkpoint(
         progress: told after every buffer how many bytes are written.
 
     Raises:
+        BackendError: `QMANIFEST_KERNELS` asks for kernels that there are not.
         WriteError: the config is faulty, or does not fit the source, or a file cannot
             be written.
         FileNotFoundError: there is nothing at one of the paths.
@@ -65,26 +72,28 @@ def pack_checkpoint(
     require_free(out, (source, *(components or {}).values()), force=force)
     opened = open_checkpoint(source, config=config, components=components)
     require_sound(opened)
-    plans = [
-        plan_component(component, store.index, store.root, code)
-        for component, store in opened.found()
-    ]
+    plans = _plans(opened, code)
     if not any(plan.packed for plan in plans):
         raise WriteError(
             f"{config.name} names no tensor of {source} to quantize. Check its lists "
             "with 'qmanifest match'."
         )
-    models = [
-        Model(plan.stem, plan.tensors, _Maker(plan).data, plan.parameters)
-        for plan in plans
-    ]
     write_models(
         out,
-        models,
+        [Model(p.stem, p.tensors, _Maker(p), p.parameters) for p in plans],
         shard_size=shard_size,
         configs=_configs(opened, config),
         progress=progress,
     )
+
+
+def _plans(opened: Checkpoint, dtype: str | None) -> list[ComponentPlan]:
+    """Plan every component that was found."""
+    with collector_paused():  # plans are many objects
+        return [
+            plan_component(component, store.index, store.root, dtype)
+            for component, store in opened.found()
+        ]
 
 
 def _configs(opened: Checkpoint, config: Path) -> list[tuple[str, str]]:
@@ -109,36 +118,77 @@ def _model_text(path: Path) -> str:
 
 
 class _Maker:
-    """Makes the bytes of one component's tensors, each weight quantized once."""
+    """Makes the bytes of one component's tensors, each weight quantized once.
+
+    The parts of a weight follow each other in a file, so that its scales and biases
+    are kept while its codes are written.
+    """
 
     def __init__(self, plan: ComponentPlan) -> None:
         self.plan = plan
         self._dtypes = {tensor.name: tensor.dtype for tensor in plan.tensors}
-        self._weight: str | None = None
-        self._parts: dict[str, Buffer] = {}
+        self._kernels = active()
+        self._scratch = Scratch()
+        self._last: str | None = None
+        self._quantizing: set[str] = set()
+        self._kept: dict[str, list[Buffer]] = {}
 
-    def data(self, tensor: OutputTensor) -> Iterable[Buffer]:
-        """Give the bytes of one tensor to write."""
+    def work(self, tensor: OutputTensor) -> Work[Any]:
+        """Plan to quantize a weight at the first of its parts, or to round a tensor."""
         part = self.plan.packed.get(tensor.name)
         if part is None:
             return cast(self.plan.root, self.plan.copied[tensor.name], tensor.dtype)
-        if self._weight != part.weight.name:
-            self._quantize(part)
-        return (self._parts[part.role],)
+        source = part.source
+        blocks = cut_rows(source.shape, row_bytes(source))
+        if self._last == part.weight.name and part.role != "codes":
+            blocks = []
+        else:
+            self._quantizing.add(tensor.name)
+        self._last = part.weight.name
+        nbytes = 3 * largest_block(source.nbytes, row_bytes(source))
+        return Work(partial(self._quantize, part), blocks, nbytes)
 
-    def _quantize(self, part: PackedPart) -> None:
-        """Quantize a weight, and keep its parts until the next one's turn."""
-        self._parts = {}
-        scheme, weight = part.scheme, part.weight
-        source = read_stored(self.plan.root, part.source)
-        dtype = self._dtypes[weight.names.name(weight.name, "scales")]
+    def buffers(self, tensor: OutputTensor, done: Iterator[Any]) -> Iterator[Buffer]:
+        """Give the bytes of one tensor to write."""
+        part = self.plan.packed.get(tensor.name)
+        if part is None:
+            yield from done
+        elif tensor.name in self._quantizing:
+            self._kept = {"scales": [], "biases": []}
+            yield from self._parts(part, done)
+        else:
+            yield from self._kept[part.role]
+
+    def _parts(
+        self, part: PackedPart, done: Iterator[dict[str, Buffer]]
+    ) -> Iterator[Buffer]:
+        """Give one part of a weight that is quantized now, and keep the small ones."""
         try:
-            done = quantize_affine(source, scheme.bits, scheme.group_size, dtype)
+            for made in done:
+                for role, kept in self._kept.items():
+                    kept.append(made[role])
+                yield made[part.role]
         except PackingError as error:
-            raise WriteError(f"{weight.name!r} cannot be packed: {error}") from error
-        self._parts = {
-            "codes": PACKINGS[scheme.pack].pack(done.codes, scheme.bits).data,
-            "scales": done.scales.array.data,
-            "biases": done.biases.array.data,
-        }
-        self._weight = weight.name
+            raise self._refusal(part, error) from error
+
+    def _quantize(self, part: PackedPart, rows: slice) -> dict[str, Buffer]:
+        """Read and quantize rows of a weight."""
+        size = (rows.stop - rows.start) * row_bytes(part.source)
+        buffer = self._scratch.buffer("source", size)
+        source = read_rows(self.plan.root, part.source, rows, buffer)
+        dtype = self._scale_dtype(part)
+        return quantize(self._kernels, source, part.scheme, dtype)
+
+    def _scale_dtype(self, part: PackedPart) -> str:
+        return self._dtypes[part.weight.names.name(part.weight.name, "scales")]
+
+    def _refusal(self, part: PackedPart, error: PackingError) -> WriteError:
+        """Say why a weight cannot be packed, counted over all of it, not a block."""
+        source = part.source
+        rows = slice(0, math.prod(source.shape[:-1]))
+        whole = read_rows(self.plan.root, source, rows)
+        try:
+            quantize(self._kernels, whole, part.scheme, self._scale_dtype(part))
+        except PackingError as counted:
+            error = counted
+        return WriteError(f"{part.weight.name!r} cannot be packed: {error}")

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qmanifest.backends.base import require_parts
-from qmanifest.backends.reference import dequantize
 from qmanifest.checkpoint import open_checkpoint
-from qmanifest.converting.dense import cast, dtype_code, is_float, rounded
+from qmanifest.converting.ahead import Work, cut_rows, largest_block
+from qmanifest.converting.blocks import read_rows, read_stored
+from qmanifest.converting.computing import dense_bytes
+from qmanifest.converting.dense import cast, dtype_code, is_float
 from qmanifest.converting.output import Model, require_free, write_models
 from qmanifest.converting.sound import refuse, require_sound
 from qmanifest.errors import BackendError
+from qmanifest.kernels import active
+from qmanifest.packings.arrays import Stored
+from qmanifest.reading.collector import collector_paused
 from qmanifest.reading.config_file import BLOCKS, MODEL_CONFIG
 from qmanifest.weights import CheckpointWeights
 from qmanifest.writing.header import OutputTensor
 from qmanifest.writing.shards import SHARD_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from typing_extensions import Buffer
 
     from qmanifest.checkpoint import Checkpoint
+    from qmanifest.kernels.base import Kernels
+    from qmanifest.schemes import Scheme
+    from qmanifest.tensors import Shape, TensorInfo
     from qmanifest.writing.shards import Progress
 
 
@@ -40,6 +50,9 @@ def unpack_checkpoint(
 ) -> None:
     """Write a dense checkpoint with the weights that a packed one stands for.
 
+    Blocks of rows are read and rebuilt on two threads while others are written, so
+    that memory stays bounded whatever the size of a weight.
+
     Args:
         source: folder of the packed checkpoint.
         out: the folder to write.
@@ -53,6 +66,7 @@ def unpack_checkpoint(
         progress: told after every buffer how many bytes are written.
 
     Raises:
+        BackendError: `QMANIFEST_KERNELS` asks for kernels that there are not.
         WriteError: the checkpoint is faulty, or a file cannot be written.
         FileNotFoundError: there is nothing at one of the paths.
 
@@ -61,10 +75,11 @@ def unpack_checkpoint(
     require_free(out, (source, *(components or {}).values()), force=force)
     opened = open_checkpoint(source, config=config, components=components)
     require_sound(opened)
-    makers = [_Maker(opened, c.name, code) for c, _ in opened.found()]
+    with collector_paused():  # plans are many objects, and numba's import more
+        models = [_Maker(opened, c.name, code).model() for c, _ in opened.found()]
     write_models(
         out,
-        [maker.model() for maker in makers],
+        models,
         shard_size=shard_size,
         configs=_configs(opened),
         progress=progress,
@@ -83,6 +98,7 @@ class _Maker:
     def __init__(self, opened: Checkpoint, component: str, dtype: str | None) -> None:
         self.weights = CheckpointWeights(opened, component)
         self._names = frozenset(self.weights.names())
+        self._kernels = active()
         self.dtype = dtype
         self.stem = component or "model"
 
@@ -101,7 +117,7 @@ class _Maker:
             code = self.dtype if self.dtype and is_float(tensor) else tensor.dtype
             tensors.append(OutputTensor(name, code, tensor.shape))
         total = sum(OutputTensor(t.name, "U8", t.shape).nbytes for t in tensors)
-        return Model(self.stem, tensors, self.data, total)
+        return Model(self.stem, tensors, self, total)
 
     def _weight(self, name: str) -> OutputTensor:
         """Plan one rebuilt weight."""
@@ -114,11 +130,50 @@ class _Maker:
         scales = self.weights.scales(name)
         return self.dtype or (scales.dtype if is_float(scales) else "BF16")
 
-    def data(self, tensor: OutputTensor) -> Iterable[Buffer]:
-        """Give the bytes of one tensor to write."""
-        if tensor.name in self._names:
-            scheme, shape = self.weights.weight(tensor.name)
-            values = dequantize(scheme, self.weights.stored(tensor.name), shape)
-            return (rounded(tensor.name, values, tensor.dtype),)
+    def work(self, tensor: OutputTensor) -> Work[Buffer]:
+        """Plan to rebuild a weight in blocks of rows, or to round another tensor."""
         store = self.weights.store
-        return cast(store.root, store.index[tensor.name], tensor.dtype)
+        if tensor.name not in self._names:
+            return cast(store.root, store.index[tensor.name], tensor.dtype)
+        scheme, shape = self.weights.weight(tensor.name)
+        parts = self.weights.tensors(tensor.name)
+        factors = parts.pop("global_scale", None)
+        factor = None if factors is None else read_stored(store.root, factors)
+        rebuild = _Rebuild(
+            self._kernels, store.root, tensor, scheme, shape, parts, factor
+        )
+        each = 4 * shape[-1]  # computed in float32, whatever is written
+        within = 1 if factor is None else factor.array.size
+        nbytes = 3 * largest_block(4 * math.prod(shape), each)
+        return Work(rebuild.block, cut_rows(shape, each, within), nbytes)
+
+    def buffers(self, _: OutputTensor, done: Iterator[Buffer]) -> Iterator[Buffer]:
+        """Give the bytes of one tensor to write."""
+        return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Rebuild:
+    """How blocks of one weight are rebuilt."""
+
+    kernels: Kernels
+    root: Path
+    output: OutputTensor
+    scheme: Scheme
+    shape: Shape
+    parts: Mapping[str, TensorInfo]
+    """All but the global scale."""
+    factor: Stored | None
+    """The global scale of every expert."""
+
+    def block(self, rows: slice) -> Buffer:
+        """Read and rebuild rows of the weight."""
+        stored = {
+            role: read_rows(self.root, part, rows) for role, part in self.parts.items()
+        }
+        if self.factor is not None:
+            numbers = self.factor.array.reshape(-1)
+            at = rows.start * numbers.size // math.prod(self.shape[:-1])
+            stored["global_scale"] = Stored(self.factor.dtype, numbers[at : at + 1])
+        shape = (rows.stop - rows.start, self.shape[-1])
+        return dense_bytes(self.kernels, self.output, self.scheme, stored, shape)

@@ -41,7 +41,12 @@ MOST: Final = 1_000
 class Document(BaseModel):
     """A config exactly as stored: same keys, same nesting, no defaults filled in."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        defer_build=True,  # a run reads documents of one dialect
+    )
 
     vocabulary: ClassVar[tuple[str, ...]] = ()
     """Keys of nested values, offered as "did you mean" beside the document's own."""

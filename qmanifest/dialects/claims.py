@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Entry
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     from qmanifest.findings import Defect
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """One line of a config, before anything was matched."""
 
     parts: tuple[str | int, ...]

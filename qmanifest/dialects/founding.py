@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from qmanifest.dialects.base import few
 from qmanifest.dialects.claims import expand, is_exact
 from qmanifest.dialects.mlx_layout import as_stored
@@ -35,8 +37,7 @@ class Keeping:
     dtypes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Quantizing:
+class Quantizing(msgspec.Struct, frozen=True):
     """A line that quantizes, and what it promises of every tensor that it names."""
 
     claim: Claim
@@ -65,7 +66,7 @@ def lower_lines(
 
     """
     claims = [*keeping.claims, *(line.claim for line in quantizing)]
-    names = None if index is None else Evidence(index).logical
+    names = None if index is None else index.derived(Evidence).logical
     entries, defects = expand(claims, place, names)
     kept_by = entries[: len(keeping.claims)]
     weights = _weights(entries[len(kept_by) :], quantizing, index)
@@ -104,6 +105,8 @@ def _contradictions(
 ) -> Iterator[Defect]:
     """Report every name that is both kept and quantized, stored or not."""
     matches = match([entry.pattern for entry in kept_by], tuple(weights))
+    if len(matches.dead) == len(kept_by):
+        return
     for name, weight in weights.items():
         claims = matches.claims(name)
         if not claims:

@@ -135,26 +135,18 @@ def _names(document: MlxQuantization, index: TensorIndex | None) -> tuple[str, .
     named = [m + SUFFIX for m, o in document.overrides().items() if o is not False]
     if index is None:
         return tuple(named)
-    packed = Evidence(index).packed
+    packed = index.derived(Evidence).packed
     stored = [name for name in index if name in packed]
     return tuple(dict.fromkeys((*stored, *(name for name in named if name in index))))
 
 
 def _lower(document: MlxQuantization, place: Place, indexes: Indexes | None) -> Lowered:
     index = None if indexes is None else indexes.get("")
-    names = None if index is None else Evidence(index).logical
+    names = None if index is None else index.derived(Evidence).logical
     entries, defects = expand(_claims(document), place, names)
     overrides = document.overrides()
     off = [module for module, override in overrides.items() if override is False]
-    weights = tuple(
-        Weight(
-            name,
-            as_stored(_scheme(document, overrides.get(stem(name))), name, index),
-            place.pointer(*((stem(name),) if stem(name) in overrides else ())),
-        )
-        for name in _names(document, index)
-        if overrides.get(stem(name)) is not False
-    )
+    weights = tuple(_weights(document, place, index))
     kept = tuple(
         Kept(module + SUFFIX, place.pointer(module), FLOAT)
         for module in off
@@ -163,6 +155,21 @@ def _lower(document: MlxQuantization, place: Place, indexes: Indexes | None) -> 
     component = Component("", weights, kept, entries, pointer=place.pointer())
     found = (*defects, *few(_scheme_defects(document, place)))
     return Lowered(Manifest("mlx", place.file, (component,)), found)
+
+
+def _weights(
+    document: MlxQuantization, place: Place, index: TensorIndex | None
+) -> Iterator[Weight]:
+    """Make the weights: by the defaults, or by the override of their module."""
+    overrides = document.overrides()
+    default, block = _scheme(document, None), place.pointer()
+    for name in _names(document, index):
+        override = overrides.get(stem(name))
+        if override is None:
+            yield Weight(name, as_stored(default, name, index), block)
+        elif override is not False:
+            scheme = as_stored(_scheme(document, override), name, index)
+            yield Weight(name, scheme, place.pointer(stem(name)))
 
 
 def _scheme(document: MlxQuantization, override: Said) -> Scheme:

@@ -7,6 +7,7 @@ retold in docs/dialects/mlx.md.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from annotated_types import Gt
@@ -39,6 +40,7 @@ class Misfit(NamedTuple):
     reason: str
 
 
+@cache
 def impossible(mode: Mode, bits: int, group_size: int) -> Misfit | None:
     """Say why no reader has this combination, or None where one does."""
     fixed = MICROSCALING.get(mode)
@@ -62,6 +64,7 @@ def impossible(mode: Mode, bits: int, group_size: int) -> Misfit | None:
     return None
 
 
+@cache
 def scheme_of(
     mode: Mode, bits: int, group_size: int, scale: tuple[str, ...] = FLOAT16
 ) -> Scheme:
@@ -75,10 +78,13 @@ def as_stored(scheme: Scheme, name: str, index: TensorIndex | None) -> Scheme:
     That is the packing (`u8-nibbles` where the codes are stored as U8), whether it has
     zero points instead of biases, and whether there is a global scale.
     """
-    if index is None or name not in index:
+    codes = None if index is None else index.get(name)
+    if index is None or codes is None:
         return scheme
-    zeros = index.get(f"{stem(name)}.zeros")
-    if isinstance(scheme, Affine) and index[name].dtype == U8_NIBBLES.word_dtype:
+    if isinstance(scheme, Affine):
+        if codes.dtype != U8_NIBBLES.word_dtype:
+            return scheme
+        zeros = index.get(f"{stem(name)}.zeros")
         if zeros is None:
             return replace(scheme, pack=U8_NIBBLES.id)
         kinds = ("U8",) if zeros.dtype == "U8" else FLOAT

@@ -33,7 +33,9 @@ _LABEL: Final = re.compile(r"(?<![0-9A-Za-z])(\d{1,2})b(\d{2,4})(?![0-9A-Za-z])"
 class Scan(BaseModel):
     """The sensitivity scan, as stored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, defer_build=True
+    )
 
     file: str | None = None
     """Path of the scan's result. A label: it is never opened."""

@@ -62,7 +62,10 @@ def compile_pattern(pattern: Pattern) -> Compiled:
 def check(pattern: Pattern) -> str | None:
     """Say why a pattern cannot be used; None where it can."""
     try:
-        compile_pattern(pattern)
+        if pattern.syntax is Syntax.EXACT:  # nothing to compile, of many thousands
+            _check_text(pattern.text)
+        else:
+            compile_pattern(pattern)
     except PatternError as error:
         return str(error)
     return None

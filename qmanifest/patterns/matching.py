@@ -182,7 +182,7 @@ def match(patterns: Sequence[Pattern], names: Iterable[str]) -> Matches:
     A pattern that cannot be used (`check` says why) matches nothing. A glob also
     matches the name that is the same text, since names do hold `[` and `{`.
     """
-    index = NameIndex(names)
+    index = NameIndex(names if patterns else ())
     known: dict[Pattern, Sequence[int]] = {}
     found: list[Sequence[int]] = []
     for pattern in patterns:

@@ -16,7 +16,7 @@ from qmanifest.patterns.clues import Clues, joined, text_clues
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_PROGRAM: Final = 1_500
+MAX_PROGRAM: Final = 1_250
 """The most instructions of a program.
 
 Where RE2 cannot cache its states, it spends about 10 ns for each instruction and byte,

@@ -22,10 +22,18 @@ class Suggester:
     """Suggestions out of many names, which are indexed once."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._index = NameIndex(names)
-        self._exact = ExactChanges(self._index)
+        self._names = names
         self._globs_left = _MAX_GLOBS
         self._latest: Change | None = None
+
+    @cached_property
+    def _index(self) -> NameIndex:
+        """The names; most suggesters are never asked for any."""
+        return NameIndex(self._names)
+
+    @cached_property
+    def _exact(self) -> ExactChanges:
+        return ExactChanges(self._index)
 
     def near(self, pattern: Pattern) -> Change | None:
         """Find a change of prefix or suffix that makes a dead pattern match a name.

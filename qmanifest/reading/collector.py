@@ -1,6 +1,6 @@
-"""Pause the garbage collector while a large file is parsed.
+"""Pause the garbage collector while a checkpoint is read and judged.
 
-A parse makes millions of objects and no cycles, so the collector's passes over them
+That makes millions of objects and no cycles, so the collector's passes over them
 find nothing and take half of the time.
 """
 

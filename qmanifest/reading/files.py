@@ -144,6 +144,8 @@ def is_inside(root: Path, path: Path) -> bool:
     A hub cache keeps `snapshots/<revision>/file` as a link to `../../blobs/<hash>`;
     the blobs of the snapshot's own repository count as inside.
     """
+    if path.parent == root and path.is_file() and not path.is_symlink():
+        return True  # whatever `root` itself is a link to
     try:
         home, target = Path(os.path.realpath(root)), Path(os.path.realpath(path))
     except (OSError, ValueError):

@@ -32,8 +32,19 @@ def layout_defects(
     tensors: Sequence[TensorInfo], file: str, data_start: int
 ) -> tuple[Defect, ...]:
     """Find tensors that overlap, and bytes between tensors that none of them has."""
+    if _is_chain(tensors, data_start):
+        return ()
     seams = list(_seams(tensors, data_start))
     return capped((_seam_defect(seam, file) for seam in seams), len(seams))
+
+
+def _is_chain(tensors: Iterable[TensorInfo], position: int) -> bool:
+    """Whether every tensor begins where the one before it in the header ends."""
+    for tensor in tensors:
+        if tensor.begin != position:
+            return False
+        position = tensor.end
+    return True
 
 
 def _seams(tensors: Iterable[TensorInfo], position: int) -> Iterable[_Seam]:

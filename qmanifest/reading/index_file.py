@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from qmanifest.findings import Defect, DefectKind, JsonValue, Location, Problem
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexFile:
     """One index file as stored, and what is wrong with it."""
 
@@ -39,7 +40,7 @@ class IndexFile:
     readable: bool = False
     """Whether `weight_map` is all that the file says about shards."""
 
-    @property
+    @cached_property
     def shards(self) -> tuple[str, ...]:
         """The safe shard names, sorted."""
         return tuple(sorted(set(self.weight_map.values()) - self.unsafe))
@@ -149,14 +150,14 @@ def _check_names(
     shards: Mapping[str, str], file: str, folder: Path, root: Path
 ) -> tuple[frozenset[str], tuple[Defect, ...]]:
     """Find the shard names that must not be opened, each with one entry that has it."""
-    first_entry: dict[str, str] = {}
-    for tensor, shard in shards.items():
-        first_entry.setdefault(shard, tensor)
     reasons = {
         shard: reason
-        for shard in first_entry
+        for shard in dict.fromkeys(shards.values())
         if (reason := _unsafe(shard, folder, root)) is not None
     }
+    first_entry: dict[str, str] = {}
+    for tensor, shard in shards.items() if reasons else ():
+        first_entry.setdefault(shard, tensor)
     defects = capped(
         (
             unsafe_shard(file, shard, first_entry[shard], reason)

@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from qmanifest.findings import DefectKind, JsonValue
 from qmanifest.reading import limits
@@ -24,6 +24,9 @@ from qmanifest.reading.json_tokens import (
     strings,
 )
 from qmanifest.reading.wording import listing, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _BOM: Final = b"\xef\xbb\xbf"
 _OTHER_BOMS: Final = (b"\xff\xfe", b"\xfe\xff")
@@ -75,7 +78,7 @@ def decode(data: bytes, depth: int = limits.MAX_DEPTH) -> Decoded:
     structure = measure(data, text, depth)
     value = _parse(text)
     # A repeated key leaves one member fewer than the text has colons.
-    counts = (members(value) for members in (_outer_members, _all_members))
+    counts = (members(value) for members in _COUNTS)
     if structure.members not in counts:
         raise _repeated(text)
     if "\\u" in text and _HALF_ESCAPED.search(text):
@@ -101,18 +104,34 @@ def _outer_members(value: JsonValue) -> int:
     return len(value) + sum(len(v) for v in value.values() if isinstance(v, dict))
 
 
+def _three_levels(value: JsonValue) -> int:
+    """Count members as deep as a config has them whose entries are objects."""
+    if not isinstance(value, dict):
+        return 0
+    objects = [inner for inner in value.values() if isinstance(inner, dict)]
+    entries = (each for inner in objects for each in inner.values())
+    count = sum(len(entry) for entry in entries if isinstance(entry, dict))
+    return len(value) + sum(map(len, objects)) + count
+
+
 def _all_members(value: JsonValue) -> int:
     """Count the members of every object, all levels down."""
     members = 0
     waiting = [value]
     while waiting:
         value = waiting.pop()
+        inside: Iterable[JsonValue] = ()
         if isinstance(value, dict):
             members += len(value)
-            waiting.extend(value.values())
+            inside = value.values()
         elif isinstance(value, list):
-            waiting.extend(value)
+            inside = value
+        waiting += [each for each in inside if isinstance(each, (dict, list))]
     return members
+
+
+_COUNTS: Final = (_outer_members, _three_levels, _all_members)
+"""Cheap counts first. None can be more than there are, so one that fits is right."""
 
 
 class _NotFinite(Exception):  # noqa: N818 - it only stops the parser

@@ -26,6 +26,7 @@ from qmanifest.reading.header_entries import read_entries
 from qmanifest.reading.header_frame import LENGTH_BYTES, read_frame
 from qmanifest.reading.header_json import METADATA, decode_header
 from qmanifest.reading.header_layout import layout_defects, trailing, truncated
+from qmanifest.reading.header_plain import read_plain
 from qmanifest.reading.wording import shown
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ def read_header(path: Path, file: str) -> Header:
             data = read_frame(descriptor, size)
             with collector_paused():
                 header = _read_members(data, header)
-            if not header.readable:
-                return header
-            return _check_data(descriptor, header)
+                if not header.readable:
+                    return header
+                return _check_data(descriptor, header)
     except FileProblem as problem:
         return replace(header, defects=(problem.defect(file),), readable=False)
 
@@ -78,6 +79,11 @@ def read_header(path: Path, file: str) -> Header:
 def _read_members(data: bytes, header: Header) -> Header:
     """Read the tensors and the metadata out of the header's JSON."""
     header = replace(header, header_bytes=LENGTH_BYTES + len(data))
+    plain = read_plain(data, header.file, header.header_bytes)
+    if plain is not None:
+        return replace(
+            header, tensors=plain.tensors, metadata=plain.metadata, readable=True
+        )
     decoded = decode_header(data, header.file)
     if isinstance(decoded, Defect):
         return replace(header, defects=(decoded,))

@@ -41,12 +41,14 @@ class Store:
     @cached_property
     def index(self) -> TensorIndex:
         """The stored tensors by name."""
+        if len(self.sets) == 1:
+            return self.sets[0].index
         return index_of(self.headers)
 
     @cached_property
     def evidence(self) -> Evidence:
         """What the stored tensors show by themselves."""
-        return Evidence(self.index)
+        return self.index.derived(Evidence)
 
     @property
     def complete(self) -> bool:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 8 * 1024 * 1024
 """Bytes of one read."""
+PIECE: Final = 256 * 1024
+"""Bytes of one piece, which a processor's own cache holds until they are judged."""
 
 
 def read_tensor(
@@ -56,7 +58,7 @@ def read_tensor(
 
 
 def iter_tensor(
-    root: Path, tensor: TensorInfo, chunk: int = CHUNK
+    root: Path, tensor: TensorInfo, chunk: int = PIECE
 ) -> Iterator[memoryview]:
     """Yield the bytes of one tensor in order, `chunk` at a time, in one buffer.
 

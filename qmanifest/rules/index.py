@@ -29,7 +29,7 @@ def not_in_its_shard(checkpoint: Checkpoint) -> Iterator[Problem]:
     Write the index again from the shards.
     """
     for shards, index_file in indexed_sets(checkpoint):
-        if is_foreign(shards, index_file):
+        if is_foreign(shards, index_file) or _is_exact(shards, index_file):
             continue
         readable = {h.file: {t.name for t in h.tensors} for h in shards.headers}
         whole = {header.file for header in shards.headers if header.readable}
@@ -55,6 +55,15 @@ def not_in_its_shard(checkpoint: Checkpoint) -> Iterator[Problem]:
                     else "remove the file, or write the index again",
                     severity=None if known else Severity.WARNING,
                 )
+
+
+def _is_exact(shards: ShardSet, index_file: IndexFile) -> bool:
+    """Whether the index maps every tensor to where it is, and nothing else."""
+    prefix = shards.prefix
+    found = {name: tensor.file for name, tensor in shards.index.items()}
+    if prefix:
+        found = {name: file.removeprefix(prefix) for name, file in found.items()}
+    return not shards.index.repeats and found == index_file.weight_map
 
 
 def _misplaced(
@@ -121,7 +130,7 @@ def total_size(checkpoint: Checkpoint) -> Iterator[Problem]:
             continue
         if is_foreign(shards, index_file):
             continue
-        stored = sum(tensor.nbytes for tensor in shards.index.values())
+        stored = sum(t.end - t.begin for t in shards.index.values())
         if stored != index_file.total_size:
             pointer = json_pointer("metadata", "total_size")
             yield Problem(

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from qmanifest.dtypes import elements
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
-from qmanifest.rules.readings import Packed, packed_weights
+from qmanifest.rules.doubtful import doubtful, doubtful_packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmanifest.checkpoint import Checkpoint
     from qmanifest.manifest import Component, Weight
+    from qmanifest.rules.readings import Packed
 
 
 @rule("QM301", "wrong-bits", Severity.ERROR, needs=Depth.HEADERS)
@@ -30,7 +31,7 @@ def wrong_bits(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Declare the bits that are stored, or convert the layer again.
     """
-    for packed in packed_weights(checkpoint):
+    for packed in doubtful_packed(checkpoint):
         if packed.fault == "bits":
             yield _misread(checkpoint, packed)
 
@@ -48,7 +49,7 @@ def wrong_group(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Declare the group size that is stored, or convert the layer again.
     """
-    for packed in packed_weights(checkpoint):
+    for packed in doubtful_packed(checkpoint):
         if packed.fault == "group":
             yield _misread(checkpoint, packed)
         elif packed.fault == "rows":
@@ -135,7 +136,7 @@ def wrong_shape(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Correct the declared shape, or convert the layer again.
     """
-    for packed in packed_weights(checkpoint):
+    for packed in doubtful_packed(checkpoint):
         if packed.fault == "shape" and packed.witness is not None:
             weight, codes = packed.weight, packed.codes
             logical = (*codes.shape[:-1], packed.promised_width)
@@ -151,9 +152,8 @@ def wrong_shape(checkpoint: Checkpoint) -> Iterator[Problem]:
                 actual=list(logical),
                 hint="correct the declared shape, or convert the layer again",
             )
-    for component, _ in checkpoint.found():
-        for weight in component.weights:
-            yield from _against_original(checkpoint, component, weight)
+    for component, _, weight in doubtful(checkpoint):
+        yield from _against_original(checkpoint, component, weight)
 
 
 def _against_original(
@@ -192,8 +192,9 @@ def not_provable(checkpoint: Checkpoint) -> Iterator[Problem]:
     for component, _ in checkpoint.found():
         open_ones = [
             packed
-            for packed in packed_weights(checkpoint, component)
-            if packed.fault is None
+            for packed in doubtful_packed(checkpoint)
+            if packed.component is component
+            and packed.fault is None
             and packed.witness is None
             and len(packed.readings) > 1
         ]

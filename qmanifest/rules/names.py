@@ -9,6 +9,7 @@ from qmanifest.evidence import DENSE
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.patterns import Suggester
 from qmanifest.rules.base import Depth, of_component, rule
+from qmanifest.rules.doubtful import doubtful
 from qmanifest.rules.parameters import parameters
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ def missing_tensor(checkpoint: Checkpoint) -> Iterator[Problem]:
     """
     for component, store in checkpoint.found():
         suggest = Suggester(store.evidence.logical)
-        for weight in component.weights:
-            renamed = (component.name, weight.pointer) in checkpoint.renames
-            if weight.name in store.index or renamed:
+        for of, _, weight in doubtful(checkpoint):
+            if of is not component or weight.name in store.index:
+                continue
+            if (component.name, weight.pointer) in checkpoint.renames:
                 continue
             nearest = suggest.nearest(weight.name)
             meant = f"correct the name to {nearest!r}, or run" if nearest else "run"
@@ -97,12 +99,16 @@ def uncovered(checkpoint: Checkpoint) -> Iterator[Problem]:
             continue
         covered = {weight.name for weight in component.weights}
         covered |= {kept.name for kept in component.kept}
-        total = parameters(component, store)
-        for name in store.evidence.logical:
-            tensor = store.index[name]
-            matrix = tensor.dtype in DENSE and len(tensor.shape) > 1
-            if not matrix or name in covered:
-                continue
+        bare = [
+            (name, tensor)
+            for name, tensor in store.index.items()
+            if tensor.dtype in DENSE
+            and len(tensor.shape) > 1
+            and name not in covered
+            and name not in store.evidence.companions
+        ]
+        total = parameters(component, store) if bare else 0
+        for name, tensor in bare:
             large = elements(tensor.shape) * NEGLIGIBLE > total
             yield Problem(
                 f"{name!r} ({tensor}) is neither kept nor quantized by any entry"

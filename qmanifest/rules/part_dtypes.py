@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from qmanifest.evidence import DENSE, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
+from qmanifest.rules.doubtful import doubtful
 from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert again with the right dtypes.
     """
     for component, store in checkpoint.found():
-        for weight in component.weights:
-            codes = store.index.get(weight.name)
+        for of, _, weight in doubtful(checkpoint):
+            codes = store.index.get(weight.name) if of is component else None
             if codes is not None and codes.dtype in WORDS:
                 yield from _part_dtypes(checkpoint, weight, store)
         for kept in component.kept:
@@ -104,6 +105,8 @@ def _dtype_problem(
 
 def _mixed_packings(checkpoint: Checkpoint) -> Iterator[Problem]:
     """Report a checkpoint whose weights are packed in two ways."""
+    if len({w.scheme.pack for c, _ in checkpoint.found() for w in c.weights}) < 2:  # noqa: PLR2004 - a mix takes two
+        return
     stored = [
         (weight, store.index[weight.name])
         for component, store in checkpoint.found()

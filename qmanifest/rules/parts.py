@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import DTYPES
-from qmanifest.evidence import COMPANIONS, DENSE, WORDS, stem
+from qmanifest.evidence import DENSE, WORDS, stem
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
+from qmanifest.rules.doubtful import doubtful
 from qmanifest.schemes import Microscaling
 
 if TYPE_CHECKING:
@@ -29,25 +30,24 @@ def missing_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Convert the layer again; no reader can repair it.
     """
-    for component, store in checkpoint.found():
-        for weight in component.weights:
-            codes = store.index.get(weight.name)
-            if codes is None or codes.dtype not in WORDS:
+    for _, store, weight in doubtful(checkpoint):
+        codes = store.index.get(weight.name)
+        if codes is None or codes.dtype not in WORDS:
+            continue
+        for part in weight.parts():
+            if part.name in store.index or _other_mode(weight, store, part.role):
                 continue
-            for part in weight.parts():
-                if part.name in store.index or _other_mode(weight, store, part.role):
-                    continue
-                yield Problem(
-                    f"{weight.name!r} is packed ({codes}) and its {part.role} "
-                    f"{part.name!r} are in no safetensors file",
-                    (
-                        Location(codes.file, tensor=part.name),
-                        Location(codes.file, tensor=weight.name),
-                        Location(checkpoint.config_name, weight.pointer),
-                    ),
-                    expected=f"{part.name}, {' or '.join(part.dtypes)}",
-                    hint="convert the layer again; codes without it are noise",
-                )
+            yield Problem(
+                f"{weight.name!r} is packed ({codes}) and its {part.role} "
+                f"{part.name!r} are in no safetensors file",
+                (
+                    Location(codes.file, tensor=part.name),
+                    Location(codes.file, tensor=weight.name),
+                    Location(checkpoint.config_name, weight.pointer),
+                ),
+                expected=f"{part.name}, {' or '.join(part.dtypes)}",
+                hint="convert the layer again; codes without it are noise",
+            )
 
 
 def _other_mode(weight: Weight, store: Store, role: str) -> bool:
@@ -70,14 +70,18 @@ def orphan_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
     Correct the mode for this module, or convert the layer again.
     """
     for component, store in checkpoint.found():
+        for of, _, weight in doubtful(checkpoint):
+            if of is component:
+                yield from _impossible(checkpoint, weight, store)
         declared = {stem(weight.name) for weight in component.weights}
         declared |= {kept.name for kept in component.kept}
-        for weight in component.weights:
-            yield from _impossible(checkpoint, weight, store)
-        for name in sorted(store.index):
-            base = next((name[: -len(s)] for s in COMPANIONS if name.endswith(s)), None)
-            if base is not None and declared.isdisjoint((base, name)):
-                yield from _alone(store, base, store.index[name])
+        undeclared = [
+            (name, base)
+            for name, base in store.evidence.suffixed
+            if base not in declared and name not in declared
+        ]
+        for name, base in sorted(undeclared):
+            yield from _alone(store, base, store.index[name])
 
 
 def _alone(store: Store, base: str, companion: TensorInfo) -> Iterator[Problem]:
@@ -175,9 +179,9 @@ def quantized_but_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer, or remove it from the config.
     """
     for component, store in checkpoint.found():
-        for weight in component.weights:
+        for of, _, weight in doubtful(checkpoint):
             tensor = store.index.get(weight.name)
-            if tensor is None or tensor.dtype not in DENSE:
+            if of is not component or tensor is None or tensor.dtype not in DENSE:
                 continue
             yield Problem(
                 f"{weight.name!r} is quantized by {weight.pointer} ({weight.scheme}) "

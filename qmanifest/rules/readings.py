@@ -8,6 +8,7 @@ wrong number is one finding.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from qmanifest.evidence import WORDS
@@ -16,7 +17,7 @@ from qmanifest.schemes import Microscaling
 from qmanifest.witness import Witness, witness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from qmanifest.checkpoint import Checkpoint
     from qmanifest.manifest import Component, Weight
@@ -28,10 +29,11 @@ BITS: Final = (2, 3, 4, 5, 6, 8)
 GROUPS: Final = (32, 64, 128)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Packed:
     """A packed weight with its scales, and what they can mean."""
 
+    component: Component
     weight: Weight
     codes: TensorInfo
     scales: TensorInfo
@@ -73,7 +75,7 @@ class Packed:
             if bits in held and product % bits == 0 and product // bits in GROUPS
         )
 
-    @property
+    @cached_property
     def readings(self) -> tuple[tuple[int, int], ...]:
         """What the stored shapes can mean, the likeliest first.
 
@@ -99,7 +101,7 @@ class Packed:
         """Whether some reading has the width that the witness speaks of."""
         return bool(self.readings)
 
-    @property
+    @cached_property
     def fault(self) -> Fault | None:
         """What is wrong, as one word; None where the promise is kept."""
         scheme, known = self.weight.scheme, self.witness
@@ -127,15 +129,19 @@ class Packed:
 
 
 def packed_weights(
-    checkpoint: Checkpoint, only: Component | None = None
+    checkpoint: Checkpoint,
+    weights: Iterable[tuple[Component, Store, Weight]] | None = None,
 ) -> Iterator[Packed]:
-    """Walk over the weights that are stored packed with their scales."""
-    for component, store in checkpoint.found():
-        if only is None or component is only:
-            for weight in component.weights:
-                packed = _packed(checkpoint, component, weight, store)
-                if packed is not None:
-                    yield packed
+    """Walk over the weights, or some of them, that are stored packed with scales."""
+    every = (
+        (component, store, weight)
+        for component, store in checkpoint.found()
+        for weight in component.weights
+    )
+    for component, store, weight in every if weights is None else weights:
+        packed = _packed(checkpoint, component, weight, store)
+        if packed is not None:
+            yield packed
 
 
 def _packed(
@@ -152,7 +158,7 @@ def _packed(
     known = witness(checkpoint, component, weight)
     names = (part.name for part in weight.parts()[2:])
     others = tuple(store.index[name] for name in names if name in store.index)
-    packed = Packed(weight, codes, scales, known, others)
+    packed = Packed(component, weight, codes, scales, known, others)
     if packed.witness and not packed.witness.strict and not packed.explained:
         return replace(packed, witness=None)  # another module of the same name
     return packed

@@ -62,6 +62,19 @@ def atomic_file(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
         raise
 
 
+def start_writeback(stream: BinaryIO, begin: int, end: int) -> None:
+    """Ask the system to begin forcing bytes of a file to disk, and do not wait.
+
+    So the device works while the rest of the file is still being made, and the `fsync`
+    at the end finds little to do. It is a hint: nothing depends on it.
+    """
+    advise = getattr(os, "posix_fadvise", None)
+    if advise is not None:  # macOS and Windows have none
+        with suppress(OSError):
+            # Linux starts to write the dirty pages of the range; they stay in memory
+            advise(stream.fileno(), begin, end - begin, os.POSIX_FADV_DONTNEED)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write `text` as UTF-8, whole or not at all; line ends stay as they are.
 

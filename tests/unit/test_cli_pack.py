@@ -11,7 +11,7 @@ import pytest
 
 from qmanifest.cli import main, progress
 from qmanifest.cli.options import UsageError, size_in_bytes
-from qmanifest.cli.progress import ProgressLine, line
+from qmanifest.cli.progress import ProgressLine, line, rate
 from qmanifest.testing import write_checkpoint
 
 if TYPE_CHECKING:
@@ -142,7 +142,8 @@ def test_progress_shows_on_a_terminal_only(
         shown(1, 4, "a\x1b.weight")
         shown(2, 4, "later")
     text = terminal.getvalue()
-    assert (r"25% a\x1b.weight" in text) == real
+    assert ("  25% " in text) == real
+    assert (r"a\x1b.weight" in text) == real
     assert "later" not in text
     assert text.endswith("\r\x1b[K") == real
 
@@ -156,6 +157,31 @@ def test_progress_waits_for_work_that_is_slow(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_progress_line() -> None:
-    assert line(1, 2, "x") == f"[{'#' * 15}{' ' * 15}]  50% x"
-    assert line(0, 0, "x").startswith("[####")
-    assert len(line(9, 9, "y" * 500)) < 80
+    bar = f"[{'#' * 15}{' ' * 15}]  50%"
+    assert line(10**9, 2 * 10**9, "x", 4.0) == f"{bar}  250 MB/s x"
+    assert line(0, 0, "x", 0.0).startswith("[####")
+    assert len(line(9, 9, "y" * 500, 1.0)) < 80
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "said"),
+    [
+        (0, 0.0, "0 MB/s"),
+        (999_400_000, 1.0, "999 MB/s"),
+        (3_000_000_000, 2.0, "1.5 GB/s"),
+        (10**13, 1.0, "10000.0 GB/s"),
+    ],
+)
+def test_rate(done: int, seconds: float, said: str) -> None:
+    assert rate(done, seconds) == said
+
+
+def test_progress_tells_the_rate_since_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal, clock = Terminal(real=True), iter([100.0, 102.0])
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
+    with ProgressLine() as shown:
+        shown(50_000_000, 100_000_000, "a")
+    assert "50%   25 MB/s a" in terminal.getvalue()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from threading import Event
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,12 +22,18 @@ from support.models import (
 
 from qmanifest import pack_checkpoint, validate
 from qmanifest.converting import pack
+from qmanifest.converting.computing import quantize
 from qmanifest.errors import WriteError
 from qmanifest.reading.files import FileProblem
-from qmanifest.writing.quantize import Quantized, quantize_affine
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from typing_extensions import Buffer
+
+    from qmanifest.kernels.base import Kernels
+    from qmanifest.packings.arrays import Stored
+    from qmanifest.schemes import Affine
 
 
 @pytest.fixture
@@ -279,18 +287,17 @@ def test_what_does_not_fit_16_bits(
 def killer(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> type[BaseException]:
-    """Let every second weight end the run."""
+    """Let the second weight end the run, on whichever thread it is quantized."""
     error: type[BaseException] = request.param
-    count = 0
 
-    def dies(*arguments: Any) -> Quantized:  # noqa: ANN401 - as it is called
-        nonlocal count
-        count += 1
-        if count % 2 == 0:
+    def dies(
+        kernels: Kernels, weight: Stored, scheme: Affine, dtype: str
+    ) -> dict[str, Buffer]:
+        if scheme.bits == CONFIG["tensors"]["b.weight"]["bits"]:
             raise error
-        return quantize_affine(*arguments)
+        return quantize(kernels, weight, scheme, dtype)
 
-    monkeypatch.setattr(pack, "quantize_affine", dies)
+    monkeypatch.setattr(pack, "quantize", dies)
     return error
 
 
@@ -315,14 +322,22 @@ def test_a_killed_pack_leaves_no_config_and_no_half_file(
 def test_a_source_that_is_cut_while_it_is_read(
     source: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def cuts(*arguments: Any) -> Quantized:  # noqa: ANN401 - as it is called
-        file = source / "model.safetensors"
-        file.write_bytes(file.read_bytes()[:-10])
-        return quantize_affine(*arguments)
+    file, cut = source / "model.safetensors", Event()
 
-    monkeypatch.setattr(pack, "quantize_affine", cuts)
-    with pytest.raises(FileProblem, match="cut"):
+    def cuts(
+        kernels: Kernels, weight: Stored, scheme: Affine, dtype: str
+    ) -> dict[str, Buffer]:
+        if scheme.bits == CONFIG["bits"]:
+            os.truncate(file, file.stat().st_size - 10)  # in one step
+            cut.set()
+        assert cut.wait(timeout=60)
+        return quantize(kernels, weight, scheme, dtype)
+
+    monkeypatch.setattr(pack, "quantize", cuts)
+    message = r"tensor 'norm\.weight' ends at byte [\d,]+, and the file has [\d,]+"
+    with pytest.raises(FileProblem, match=message) as caught:
         pack_checkpoint(source, config, tmp_path / "out")
+    assert caught.value.expected == file.stat().st_size + 10
     assert listing(tmp_path / "out") == []
 
 

@@ -154,7 +154,8 @@ def test_loaded_model_trains_what_is_dense() -> None:
     twin = filled(source)
     wanted = torch.autograd.grad(twin(TOKENS).square().sum(), twin.mix.bias)
     found = torch.autograd.grad(model(TOKENS).square().sum(), model.mix.bias)
-    torch.testing.assert_close(found, wanted)
+    # Products are summed in another order, and the square carries that on.
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-5)
 
 
 def test_what_the_source_lacks_is_missing() -> None:

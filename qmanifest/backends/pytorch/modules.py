@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import Tensor, nn
 
-from qmanifest.backends.pytorch.ops import by_row, quantized_matmul, rebuild
+from qmanifest.backends.pytorch.ops import quantized_matmul
+from qmanifest.backends.pytorch.rebuilding import by_row, rebuild
 from qmanifest.backends.pytorch.weight import QuantizedWeight
 from qmanifest.errors import BackendError
 
@@ -32,6 +33,7 @@ class _Quantized(nn.Module):
                 f"a layer holds a weight of (rows, columns), found {list(weight.shape)}"
             )
         self.scheme, self.shape = weight.scheme, weight.shape
+        self.roles = tuple(weight.parts)
         for role, part in weight.parts.items():
             self.register_buffer(_BUFFERS.get(role, role), part)
         # Empty: its dtype is what `module.half()` and the like change.
@@ -41,10 +43,7 @@ class _Quantized(nn.Module):
     @property
     def quantized_weight(self) -> QuantizedWeight:
         """The weight; it shares the buffers' memory."""
-        parts = {
-            role: self.get_buffer(_BUFFERS.get(role, role))
-            for role, _, _ in self.scheme.parts(self.shape)
-        }
+        parts = {role: self.get_buffer(_BUFFERS.get(role, role)) for role in self.roles}
         return QuantizedWeight(self.scheme, self.shape, parts)
 
     def extra_repr(self) -> str:

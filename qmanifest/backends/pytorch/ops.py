@@ -1,34 +1,38 @@
 """Rebuilding and multiplying quantized weights, a block of rows at a time.
 
-To add a scheme, add a branch to `rebuild`.
+On the CPU, compiled kernels do it where they can (`compiled`); the rest, and all other
+devices, compute in torch (`rebuilding`): correct there, and never measured.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
 
-from qmanifest.backends.base import AMAX_UNIT
-from qmanifest.elements import ELEMENTS
+from qmanifest.backends.pytorch.compiled import packed
+from qmanifest.backends.pytorch.rebuilding import by_row, rebuild
+from qmanifest.backends.pytorch.scheme_line import parse_scheme
+from qmanifest.backends.pytorch.weight import QuantizedWeight
 from qmanifest.errors import BackendError
 from qmanifest.packings.arrays import row_blocks
-from qmanifest.packings.u32_lsb import exchanges
-from qmanifest.schemes import Affine, Microscaling, ZeroPoint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from qmanifest.backends.pytorch.weight import QuantizedWeight
-    from qmanifest.schemes import Scheme
+    from collections.abc import Sequence
 
 BLOCK_ELEMENTS: Final = 1 << 20
-"""Elements rebuilt at a time: what a product needs beside its input and its result."""
+"""Float32 elements rebuilt at a time, and as many bytes of other dtypes: what a product
+needs beside its input and its result."""
 
-_OCTET: Final = 8
+TILED_INPUTS: Final = 24
+"""Up to so many inputs meet a weight that stays packed; for more, rebuilt blocks."""
+NARROW_INPUTS: Final = 16
+"""From so many bfloat16 inputs on, bfloat16 weights are multiplied as such."""
+
 _MATRIX: Final = 2
+_ROLES: Final = ("codes", "scales", "biases", "zeros", "global_scale")
 
 
 def dequantize(weight: QuantizedWeight, dtype: torch.dtype | None = None) -> Tensor:
@@ -44,13 +48,11 @@ def dequantize(weight: QuantizedWeight, dtype: torch.dtype | None = None) -> Ten
 
     """
     rows, width = math.prod(weight.shape[:-1]), weight.shape[-1]
-    parts = by_row(weight)
-    dense = torch.empty(
-        (rows, width), dtype=dtype or weight.dtype, device=weight.device
-    )
-    for block in row_blocks(rows, width, BLOCK_ELEMENTS):
-        some = {role: part[block] for role, part in parts.items()}
-        dense[block] = rebuild(weight.scheme, some, width)
+    dtype = dtype or weight.dtype
+    dense = torch.empty((rows, width), dtype=dtype, device=weight.device)
+    some = _Rows(weight, dtype)
+    for block in row_blocks(rows, width, _block_elements(dtype)):
+        some.into(block, dense[block])
     return dense.reshape(weight.shape)
 
 
@@ -59,7 +61,8 @@ def quantized_matmul(x: Tensor, weight: QuantizedWeight) -> Tensor:
 
     The weight is rebuilt in its own dtype, as `dequantize` does, and multiplied and
     summed in float32 (float64 for a float64 `x`); the result is rounded to the dtype of
-    `x` once. It is differentiable in `x`, any number of times.
+    `x` once. It is differentiable in `x`, any number of times, and one operator to
+    `torch.compile` and `torch.export`: `torch.ops.qmanifest.product`.
 
     Args:
         x: `(..., in_features)`, of any float dtype, on the weight's device.
@@ -84,124 +87,138 @@ def quantized_matmul(x: Tensor, weight: QuantizedWeight) -> Tensor:
         )
     if x.device != weight.device:
         raise BackendError(f"x is on {x.device} and the weight on {weight.device}")
-    return _product(x, weight, transposed=False)
+    parts = [weight.parts[role] for role in _ROLES if role in weight.parts]
+    scheme, shape = str(weight.scheme), list(weight.shape)
+    product: Tensor = _product(x, parts, scheme, shape, False)  # noqa: FBT003 - operators take no keywords
+    return product
 
 
-def by_row(weight: QuantizedWeight) -> dict[str, Tensor]:
-    """Arrange the parts as tables with one row for every row of the weight."""
-    rows = math.prod(weight.shape[:-1])
-    tables = {}
-    for role, part in weight.parts.items():
-        if role == "global_scale":
-            each = part.reshape(-1).repeat_interleave(rows // max(1, part.numel()))
-            tables[role] = each.reshape(rows, 1)
-        else:
-            tables[role] = part.reshape(rows, part.shape[-1])
-    return tables
+@torch.library.custom_op(
+    "qmanifest::product",
+    mutates_args=(),
+    schema="(Tensor x, Tensor[] parts, str scheme, SymInt[] shape, bool transposed)"
+    " -> Tensor",
+)
+def _product(
+    x: Tensor,
+    parts: Sequence[Tensor],
+    scheme: str,
+    shape: Sequence[int],
+    transposed: bool,  # noqa: FBT001 - operators take no keywords
+) -> Tensor:
+    """Multiply `x @ weight.T`, or `x @ weight`: each is the other's gradient."""
+    parsed = parse_scheme(scheme)
+    roles = [role for role, _, _ in parsed.parts(tuple(shape))]
+    stored = dict(zip(roles, parts, strict=True))
+    weight = QuantizedWeight(parsed, tuple(shape), stored)
+    flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    # Autocast would multiply in 16 bits what was widened on purpose.
+    with torch.autocast(x.device.type, enabled=False):
+        product = _multiply(flat, weight, transposed=transposed)
+    return product.reshape(*x.shape[:-1], product.shape[1])
 
 
-def rebuild(scheme: Scheme, parts: Mapping[str, Tensor], width: int) -> Tensor:
-    """Rebuild rows `(rows, width)` of a weight from the same rows of its parts.
-
-    Rounds exactly as the function of the same scheme in the reference does.
-    """
-    codes = _unpack(parts["codes"], scheme.bits, width)
-    scale = _per_code(parts["scales"], scheme.group_size, width)
-    if isinstance(scheme, Affine):
-        bias = _per_code(parts["biases"], scheme.group_size, width)
-        return codes.to(scale.dtype).mul_(scale).add_(bias)
-    if isinstance(scheme, ZeroPoint):
-        zero = _per_code(parts["zeros"], scheme.group_size, width)
-        difference = codes.float().sub_(zero.float())
-        return difference.mul_(scale.float()).to(scale.dtype)
-    if isinstance(scheme, Microscaling):
-        scale = _look_up(scheme.scale, scale)
-        if scheme.global_scale == "amax":
-            amax = parts["global_scale"].float()
-            # By a number, CUDA would multiply with the reciprocal instead.
-            scale = scale * (amax / torch.full_like(amax, AMAX_UNIT))
-        return _look_up(scheme.element, codes).mul_(scale)
-    assert_never(scheme)
+@_product.register_fake
+def _(
+    x: Tensor,
+    parts: Sequence[Tensor],  # noqa: ARG001 - an operator's signature
+    scheme: str,  # noqa: ARG001 - likewise
+    shape: Sequence[int],
+    transposed: bool,  # noqa: FBT001 - likewise
+) -> Tensor:
+    """Say what the product will be like."""
+    return x.new_empty((*x.shape[:-1], shape[1 if transposed else 0]))
 
 
-def _unpack(words: Tensor, bits: int, width: int) -> Tensor:
-    """Unpack rows of words into the first `width` codes of each, uint8.
-
-    Both layouts are a little-endian bit stream, as are the words' bytes on every
-    platform that torch supports. See `qmanifest.packings.u32_lsb`.
-    """
-    octets = words.contiguous().view(torch.uint8)
-    if bits == _OCTET:
-        return octets[:, :width]
-    octets = torch.nn.functional.pad(octets, (0, -octets.shape[1] % bits))
-    rows, chunks = octets.shape[0], octets.shape[1] // bits
-    eights = octets.new_zeros((rows, chunks, 8))
-    eights[..., :bits] = octets.view(rows, chunks, bits)
-    lanes = eights.view(torch.int64)
-    for stay, arrive, distance in reversed(exchanges(bits)):
-        lanes = (lanes & stay) | ((lanes & arrive) << distance)
-    return lanes.view(torch.uint8).view(rows, chunks * 8)[:, :width]
+def _remember(
+    ctx: Any,  # noqa: ANN401 - torch has no type for it
+    inputs: tuple[Tensor, list[Tensor], str, list[int], bool],
+    output: Tensor,  # noqa: ARG001 - torch's signature
+) -> None:
+    """Keep the weight for the gradient, as it is stored."""
+    _, parts, *ctx.how = inputs
+    ctx.save_for_backward(*parts)
 
 
-def _per_code(numbers: Tensor, group_size: int, width: int) -> Tensor:
-    """Repeat one number per group into one per code; the last group may be short."""
-    return numbers.repeat_interleave(group_size, dim=1)[:, :width]
+def _backward(
+    ctx: Any,  # noqa: ANN401 - likewise
+    gradient: Tensor,
+) -> tuple[Tensor, list[None], None, None, None]:
+    """Multiply the gradient by the weight the other way round."""
+    parts, (scheme, shape, transposed) = list(ctx.saved_tensors), ctx.how
+    back = _product(gradient, parts, scheme, shape, not transposed)
+    return back, [None] * len(parts), None, None, None
 
 
-def _look_up(element: str, codes: Tensor) -> Tensor:
-    """Find the float32 values of the codes of a number format."""
-    values = torch.tensor(ELEMENTS[element].values, device=codes.device)
-    return values[codes.to(torch.int32)]
-
-
-class _Product(torch.autograd.Function):
-    """`x @ weight.T`, or `x @ weight` when transposed: each is the other's gradient."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,  # noqa: ANN401 - torch has no type for it
-        x: Tensor,
-        weight: QuantizedWeight,
-        transposed: bool,  # noqa: FBT001 - `apply` takes no keywords
-    ) -> Tensor:
-        """Multiply, and remember the weight as it is stored."""
-        ctx.weight, ctx.transposed = weight, transposed
-        # Autocast would multiply in 16 bits what was widened on purpose.
-        with torch.autocast(x.device.type, enabled=False):
-            return _multiply(x, weight, transposed=transposed)
-
-    @staticmethod
-    def backward(
-        ctx: Any,  # noqa: ANN401 - likewise
-        *gradients: Tensor,
-    ) -> tuple[Tensor, None, None]:
-        """Multiply the gradient by the weight the other way round."""
-        (gradient,) = gradients
-        return (
-            _product(gradient, ctx.weight, transposed=not ctx.transposed),
-            None,
-            None,
-        )
-
-
-def _product(x: Tensor, weight: QuantizedWeight, *, transposed: bool) -> Tensor:
-    """Multiply differentiably."""
-    made: Tensor = _Product.apply(x, weight, transposed)  # type: ignore[no-untyped-call] # torch's own
-    return made
+_product.register_autograd(_backward, setup_context=_remember)
 
 
 def _multiply(x: Tensor, weight: QuantizedWeight, *, transposed: bool) -> Tensor:
-    """Multiply block by block of the weight's rows."""
-    rows, width = weight.shape
+    """Choose how to multiply `(n, features)`."""
     exact = torch.float64 if x.dtype == torch.float64 else torch.float32
-    flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).to(exact)
-    product = flat.new_zeros((flat.shape[0], width if transposed else rows))
-    parts = by_row(weight)
-    for block in row_blocks(rows, width, BLOCK_ELEMENTS):
-        some = {role: part[block] for role, part in parts.items()}
-        dense = rebuild(weight.scheme, some, width).to(exact)
+    narrow = x.dtype == weight.dtype == torch.bfloat16 and _has_bfloat16(x)
+    if narrow and x.shape[0] >= NARROW_INPUTS and not transposed:
+        return _by_block(x, weight, transposed=False)
+    if x.shape[0] <= TILED_INPUTS and exact == torch.float32 and not transposed:
+        kernels = packed(weight.scheme, by_row(weight), weight.shape[1])
+        if kernels is not None:
+            return kernels.product(x.float()).to(x.dtype)
+    return _by_block(x.to(exact), weight, transposed=transposed).to(x.dtype)
+
+
+def _has_bfloat16(x: Tensor) -> bool:
+    """Whether bfloat16 is multiplied as such, and summed in float32."""
+    if not (x.is_cpu and torch.backends.mkldnn.is_available()):  # type: ignore[no-untyped-call] # torch has no types here
+        return False
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())  # noqa: SLF001 - torch has no public name for it
+
+
+def _by_block(x: Tensor, weight: QuantizedWeight, *, transposed: bool) -> Tensor:
+    """Multiply by blocks of rows, rebuilt in the dtype of `x`."""
+    rows, width = weight.shape
+    some, x_columns = _Rows(weight, x.dtype), x.T
+    # Rows of a result that stands upright lie together, and are written in place.
+    upright = x.new_zeros((width if transposed else rows, x.shape[0]))
+    for block in row_blocks(rows, width, _block_elements(x.dtype)):
+        dense = some(block)
         if transposed:
-            product.addmm_(flat[:, block], dense)
+            upright.addmm_(dense.T, x_columns[block])
         else:
-            product[:, block] = flat @ dense.T
-    return product.reshape(*x.shape[:-1], product.shape[1]).to(x.dtype)
+            torch.mm(dense, x_columns, out=upright[block])
+    return upright.T.contiguous()
+
+
+def _block_elements(dtype: torch.dtype) -> int:
+    """Find how many elements of a dtype take the memory of a block."""
+    return BLOCK_ELEMENTS * torch.float32.itemsize // dtype.itemsize
+
+
+class _Rows:
+    """Rebuilds rows of a weight into memory that is used again for the next."""
+
+    def __init__(self, weight: QuantizedWeight, dtype: torch.dtype) -> None:
+        self.weight, self.dtype = weight, dtype
+        self.parts, self.width = by_row(weight), weight.shape[-1]
+        self.kernels = packed(weight.scheme, self.parts, self.width)
+        self.memory = torch.empty(0)
+
+    def __call__(self, block: slice) -> Tensor:
+        """Give rows, until they are asked for the next."""
+        if self.kernels is None:
+            some = {role: part[block] for role, part in self.parts.items()}
+            return rebuild(self.weight.scheme, some, self.width).to(self.dtype)
+        fits = self.kernels.rebuilds(self.dtype)
+        shape = (block.stop - block.start, self.width)
+        if not self.memory.numel():
+            kind = self.dtype if fits else torch.float32
+            self.memory = torch.empty(shape, dtype=kind)
+        made = self.memory[: shape[0]]
+        self.kernels.rebuild(block, made)
+        return made.to(self.dtype)
+
+    def into(self, block: slice, out: Tensor) -> None:
+        """Rebuild rows of the same dtype into `out`."""
+        if self.kernels is not None and self.kernels.rebuilds(self.dtype):
+            self.kernels.rebuild(block, out)
+        else:
+            out.copy_(self(block))
