@@ -1,8 +1,7 @@
 """What kernels do: make packed weights and rebuild them, with no bit of difference.
 
-To add a set of kernels, write a class with the members of `Kernels` and name it in
-`qmanifest.kernels`. What it cannot do, it hands to `reference.KERNELS`; that is also
-how every refusal gets its words, which are the reference's.
+To add a set of kernels, write its two functions, put them into `fast.FastKernels`, and
+name the set in `qmanifest.kernels`. What it cannot do is handed to the reference.
 """
 
 from __future__ import annotations

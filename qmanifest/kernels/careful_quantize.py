@@ -14,7 +14,7 @@ import numpy as np
 from qmanifest.kernels.base import PackedParts
 from qmanifest.kernels.careful_pack import pack_block
 from qmanifest.packings.arrays import Stored, from_float32, row_blocks, to_float32
-from qmanifest.writing.quantize import LEAST_SCALE
+from qmanifest.writing.quantize import scale_and_bias
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -66,10 +66,9 @@ class Quantizing:
         values = to_float32(Stored(self.dtype, self.groups[block]))
         work, full = work[: len(values)], full[: len(values)]
         low, high = _ends(values, work.view(np.int32), full.view(np.int32))
-        found = _scale_and_bias(low, high, self.bits)
-        if found is None:
+        scale, bias = scale_and_bias(low, high, self.bits)
+        if not np.isfinite(scale).all():
             return False
-        scale, bias = found
         self.scales[block], self.biases[block] = scale, bias
         np.copyto(full, bias)
         np.subtract(values, full, out=work)
@@ -93,20 +92,3 @@ def _ends(values: Float32, order: Integers, signs: Integers) -> tuple[Float32, F
     low, high = (_reduce(order, axis=-1, keepdims=True) for _reduce in (np.min, np.max))
     low, high = (each ^ ((each >> np.int32(31)) & _TOP) for each in (low, high))
     return low.view(np.float32), high.view(np.float32)
-
-
-def _scale_and_bias(
-    low: Float32, high: Float32, bits: int
-) -> tuple[Float32, Float32] | None:
-    """Find scales and biases as the reference does; None if a group is not finite."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        span = np.maximum((high - low) / np.float32(2**bits - 1), LEAST_SCALE)
-        if not (np.isfinite(low) & np.isfinite(high) & np.isfinite(span)).all():
-            return None
-        low_end = np.abs(low) > np.abs(high)
-        scale = np.where(low_end, span, -span)
-        end = np.where(low_end, low, high)
-        steps = np.rint(end / scale)
-    zero = steps == 0
-    scale = np.where(zero, scale, end / np.where(zero, np.float32(1), steps))
-    return scale, np.where(zero, np.float32(0), end)

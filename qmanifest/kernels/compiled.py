@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from qmanifest.backends.base import require_parts
 from qmanifest.kernels import base
 from qmanifest.kernels.compiled_dequantize import dequantize_groups, look_up_groups
 from qmanifest.kernels.compiled_lanes import steps_of
 from qmanifest.kernels.compiled_quantize import quantize_groups
+from qmanifest.kernels.fast import FastKernels
 from qmanifest.kernels.microscales import code_values, group_scales
-from qmanifest.kernels.reference import KERNELS as REFERENCE
 from qmanifest.kernels.threads import over_groups
 from qmanifest.packings.arrays import Stored, from_float32, row_blocks, storage_dtype
 from qmanifest.schemes import Affine, Microscaling
@@ -26,60 +25,12 @@ if TYPE_CHECKING:
     from qmanifest.kernels.base import Kernels
     from qmanifest.packings.arrays import AnyArray
     from qmanifest.schemes import Scheme
-    from qmanifest.tensors import Shape
 
 Range: TypeAlias = tuple[int, int]
 """The first group, and the one after the last."""
 
 _SEEN_AS: Final = {"F32": np.float32, "BF16": np.uint16, "F16": np.int16}
 """The numpy dtypes by which compiled kernels tell floats apart."""
-
-
-class CompiledKernels:
-    """Row passes on vectors; what they cannot do goes to the reference."""
-
-    name: Final = "compiled"
-
-    def quantize(
-        self,
-        weight: Stored,
-        bits: int,
-        group_size: int,
-        scale_dtype: str | None = None,
-    ) -> base.PackedParts:
-        """Quantize and pack: see `Kernels.quantize`."""
-        scale = scale_dtype or weight.dtype
-        if base.quantizes_fast(weight, bits, group_size, scale):
-            made = _quantize(weight, bits, group_size, scale)
-            if made is not None:
-                return made
-        return REFERENCE.quantize(weight, bits, group_size, scale_dtype)
-
-    def dequantize(
-        self,
-        scheme: Scheme,
-        parts: Mapping[str, Stored],
-        shape: Shape,
-        out: AnyArray | None = None,
-        dtype: str | None = None,
-    ) -> Stored:
-        """Rebuild a weight: see `Kernels.dequantize`."""
-        require_parts(scheme, parts, shape)
-        dtype = base.result_dtype(parts, dtype)
-        array = base.result_array(dtype, shape, out)
-        if not base.dequantizes_fast(scheme, shape):
-            return REFERENCE.dequantize(scheme, parts, shape, array, dtype)
-        if isinstance(scheme, Affine):
-            done = _affine(scheme, parts, array, dtype)
-        else:
-            assert isinstance(scheme, Microscaling)
-            done = _microscaling(scheme, parts, array, dtype)
-        if not done:
-            return REFERENCE.dequantize(scheme, parts, shape, array, dtype)
-        return Stored(dtype, array)
-
-
-KERNELS: Final[Kernels] = CompiledKernels()
 
 
 def _seen(stored: Stored) -> AnyArray:
@@ -112,29 +63,35 @@ def _quantize(
     return base.PackedParts(words, scales, biases)
 
 
-def _affine(
-    scheme: Affine, parts: Mapping[str, Stored], array: AnyArray, dtype: str
-) -> bool:
-    """Rebuild affine codes into `array`; say whether that could be done."""
+def _rebuild(scheme: Scheme, parts: Mapping[str, Stored], target: Stored) -> bool:
+    """Rebuild a weight into the target; say whether that could be done."""
+    if isinstance(scheme, Affine):
+        return _affine(scheme, parts, target)
+    assert isinstance(scheme, Microscaling)
+    return _microscaling(scheme, parts, target)
+
+
+def _affine(scheme: Affine, parts: Mapping[str, Stored], target: Stored) -> bool:
+    """Rebuild affine codes; say whether that could be done."""
     scales, biases = parts["scales"], parts["biases"]
     if not base.are_finite(scales, biases):
         return False
     each = _seen(scales), _seen(biases)
-    direct = dtype in {"F32", scales.dtype}
+    direct = target.dtype in {"F32", scales.dtype}
 
     def work(octets: AnyArray, values: AnyArray, some: slice, groups: Range) -> None:
         numbers = each[0][some], each[1][some]
         width = (0,) * scheme.bits
         dequantize_groups(octets, *numbers, values, scheme.group_size, width, groups)
 
-    return _rebuild(work, scheme, parts, Stored(dtype, array), direct=direct)
+    return _by_groups(work, scheme, parts, target, direct=direct)
 
 
 def _microscaling(
-    scheme: Microscaling, parts: Mapping[str, Stored], array: AnyArray, dtype: str
+    scheme: Microscaling, parts: Mapping[str, Stored], target: Stored
 ) -> bool:
-    """Rebuild small floats into `array`; say whether that could be done."""
-    scales = group_scales(scheme, parts, array.shape)
+    """Rebuild small floats; say whether that could be done."""
+    scales = group_scales(scheme, parts, target.shape)
     if scales is None:
         return False
     table = code_values(scheme)
@@ -143,11 +100,11 @@ def _microscaling(
         sizes, steps = (scheme.bits, scheme.group_size), steps_of(scheme.bits)
         look_up_groups(octets, scales[some], table, values, sizes, steps, groups)
 
-    direct = dtype == "F32"
-    return _rebuild(work, scheme, parts, Stored(dtype, array), direct=direct)
+    direct = target.dtype == "F32"
+    return _by_groups(work, scheme, parts, target, direct=direct)
 
 
-def _rebuild(
+def _by_groups(
     work: Callable[[AnyArray, AnyArray, slice, Range], None],
     scheme: Scheme,
     parts: Mapping[str, Stored],
@@ -176,3 +133,6 @@ def _rebuild(
         return True
 
     return over_groups(whole if direct else by_blocks, flat.size // size, size)
+
+
+KERNELS: Final[Kernels] = FastKernels("compiled", _quantize, _rebuild)

@@ -32,16 +32,26 @@ if TYPE_CHECKING:
 _NUMBER: Final = re.compile(r"\.\d+(?=\.)")
 """A layer's or an expert's number in a name."""
 Doubt: TypeAlias = "tuple[Component, Store, Weight]"
-_DOUBTS: Final[WeakKeyDictionary[Checkpoint, tuple[Doubt, ...]]] = WeakKeyDictionary()
+Doubts: TypeAlias = "tuple[Component, Store, tuple[Weight, ...]]"
+_DOUBTS: Final[WeakKeyDictionary[Checkpoint, tuple[Doubts, ...]]] = WeakKeyDictionary()
 _PACKED: Final[WeakKeyDictionary[Checkpoint, tuple[Packed, ...]]] = WeakKeyDictionary()
 """What was found, for as long as the checkpoint is in use: several rules ask for it."""
 
 
-def doubtful(checkpoint: Checkpoint) -> tuple[Doubt, ...]:
-    """List the weights of every found component that are not surely sound."""
+def doubtful_by_component(checkpoint: Checkpoint) -> tuple[Doubts, ...]:
+    """List every found component with its weights that are not surely sound."""
     if checkpoint not in _DOUBTS:
         _DOUBTS[checkpoint] = tuple(_doubtful(checkpoint))
     return _DOUBTS[checkpoint]
+
+
+def doubtful(checkpoint: Checkpoint) -> tuple[Doubt, ...]:
+    """List the weights of every found component that are not surely sound."""
+    return tuple(
+        (component, store, weight)
+        for component, store, weights in doubtful_by_component(checkpoint)
+        for weight in weights
+    )
 
 
 def doubtful_packed(checkpoint: Checkpoint) -> tuple[Packed, ...]:
@@ -52,14 +62,17 @@ def doubtful_packed(checkpoint: Checkpoint) -> tuple[Packed, ...]:
     return _PACKED[checkpoint]
 
 
-def _doubtful(checkpoint: Checkpoint) -> Iterator[Doubt]:
+def _doubtful(checkpoint: Checkpoint) -> Iterator[Doubts]:
     # The original may contradict any weight, so with one they are all doubtful.
     may_be_sound = checkpoint.base is None
     for component, store in checkpoint.found():
         widths = _Widths(model_of(checkpoint, component) or {})
-        for weight in component.weights:
-            if not (may_be_sound and _is_sound(weight, store.index, widths)):
-                yield component, store, weight
+        weights = (
+            weight
+            for weight in component.weights
+            if not (may_be_sound and _is_sound(weight, store.index, widths))
+        )
+        yield component, store, tuple(weights)
 
 
 def _is_sound(weight: Weight, index: TensorIndex, widths: _Widths) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import elements
@@ -189,18 +190,15 @@ def not_provable(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Give a witness: `--base`, or a `config.json` beside the shards.
     """
-    for component, _ in checkpoint.found():
-        open_ones = [
-            packed
-            for packed in doubtful_packed(checkpoint)
-            if packed.component is component
-            and packed.fault is None
-            and packed.witness is None
-            and len(packed.readings) > 1
-        ]
-        if not open_ones:
-            continue
+    unproven = (
+        packed
+        for packed in doubtful_packed(checkpoint)
+        if packed.fault is None and packed.witness is None and len(packed.readings) > 1
+    )
+    for _, several in groupby(unproven, lambda packed: id(packed.component)):
+        open_ones = list(several)
         first = open_ones[0]
+        component = first.component
         fits = ", ".join(f"{bits}-bit/{group}" for bits, group in first.readings)
         which = f" of {component.name!r}" if component.name else ""
         yield Problem(

@@ -9,7 +9,7 @@ from qmanifest.evidence import DENSE
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.patterns import Suggester
 from qmanifest.rules.base import Depth, of_component, rule
-from qmanifest.rules.doubtful import doubtful
+from qmanifest.rules.doubtful import doubtful_by_component
 from qmanifest.rules.parameters import parameters
 
 if TYPE_CHECKING:
@@ -31,12 +31,11 @@ def missing_tensor(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Run the converter again, or remove the entry from the config.
     """
-    for component, store in checkpoint.found():
+    for component, store, weights in doubtful_by_component(checkpoint):
         suggest = Suggester(store.evidence.logical)
-        for of, _, weight in doubtful(checkpoint):
-            if of is not component or weight.name in store.index:
-                continue
-            if (component.name, weight.pointer) in checkpoint.renames:
+        for weight in weights:
+            renamed = (component.name, weight.pointer) in checkpoint.renames
+            if weight.name in store.index or renamed:
                 continue
             nearest = suggest.nearest(weight.name)
             meant = f"correct the name to {nearest!r}, or run" if nearest else "run"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from qmanifest.evidence import DENSE, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
-from qmanifest.rules.doubtful import doubtful
+from qmanifest.rules.doubtful import doubtful_by_component
 from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Convert again with the right dtypes.
     """
-    for component, store in checkpoint.found():
-        for of, _, weight in doubtful(checkpoint):
-            codes = store.index.get(weight.name) if of is component else None
+    for component, store, weights in doubtful_by_component(checkpoint):
+        for weight in weights:
+            codes = store.index.get(weight.name)
             if codes is not None and codes.dtype in WORDS:
                 yield from _part_dtypes(checkpoint, weight, store)
         for kept in component.kept:

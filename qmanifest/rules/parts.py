@@ -8,7 +8,7 @@ from qmanifest.dtypes import DTYPES
 from qmanifest.evidence import DENSE, WORDS, stem
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
-from qmanifest.rules.doubtful import doubtful
+from qmanifest.rules.doubtful import doubtful, doubtful_by_component
 from qmanifest.schemes import Microscaling
 
 if TYPE_CHECKING:
@@ -69,10 +69,9 @@ def orphan_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Correct the mode for this module, or convert the layer again.
     """
-    for component, store in checkpoint.found():
-        for of, _, weight in doubtful(checkpoint):
-            if of is component:
-                yield from _impossible(checkpoint, weight, store)
+    for component, store, weights in doubtful_by_component(checkpoint):
+        for weight in weights:
+            yield from _impossible(checkpoint, weight, store)
         declared = {stem(weight.name) for weight in component.weights}
         declared |= {kept.name for kept in component.kept}
         undeclared = [
@@ -178,10 +177,10 @@ def quantized_but_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Convert the layer, or remove it from the config.
     """
-    for component, store in checkpoint.found():
-        for of, _, weight in doubtful(checkpoint):
+    for component, store, weights in doubtful_by_component(checkpoint):
+        for weight in weights:
             tensor = store.index.get(weight.name)
-            if of is not component or tensor is None or tensor.dtype not in DENSE:
+            if tensor is None or tensor.dtype not in DENSE:
                 continue
             yield Problem(
                 f"{weight.name!r} is quantized by {weight.pointer} ({weight.scheme}) "

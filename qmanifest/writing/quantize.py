@@ -110,11 +110,22 @@ def _scale_and_bias(values: Float32, bits: int) -> tuple[Float32, Float32]:
     with np.errstate(over="ignore", invalid="ignore"):
         high = values.max(axis=-1, keepdims=True)
         low = values.min(axis=-1, keepdims=True)
-        span = np.maximum((high - low) / np.float32(2**bits - 1), LEAST_SCALE)
         if bits == 1:
+            span = np.maximum(high - low, LEAST_SCALE)
             # The first of equal values, not any: 0.0 and -0.0 differ as a bias.
             first = values.argmin(axis=-1, keepdims=True)
             return span, np.take_along_axis(values, first, axis=-1)
+    return scale_and_bias(low, high, bits)
+
+
+def scale_and_bias(low: Float32, high: Float32, bits: int) -> tuple[Float32, Float32]:
+    """Find scales and biases from the ends of groups, for codes of 2 bits or more.
+
+    Where an end is NaN or infinite, or a group spans more than float32, the scale is
+    not finite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = np.maximum((high - low) / np.float32(2**bits - 1), LEAST_SCALE)
         low_end = np.abs(low) > np.abs(high)
         scale = np.where(low_end, span, -span)
         end = np.where(low_end, low, high)
