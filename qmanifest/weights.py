@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from qmanifest.errors import BackendError
 from qmanifest.evidence import WORDS
-from qmanifest.layouts import LAYOUTS
+from qmanifest.layouts import ROWS
 from qmanifest.packings.arrays import Stored, to_array
 from qmanifest.reading.tensor_bytes import read_tensor
 
@@ -63,7 +63,7 @@ class CheckpointWeights:
         """
         weight = self._find(name)
         codes = self.store.index.get(name)
-        layout = LAYOUTS[weight.scheme.pack]
+        layout = ROWS[weight.scheme.pack]
         if codes is None or codes.dtype not in WORDS or not codes.shape:
             stored = "in no file" if codes is None else f"stored {codes}"
             raise BackendError(f"{name!r} is {stored}; {weight.scheme} was promised")

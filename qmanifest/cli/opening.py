@@ -64,9 +64,9 @@ def index_of(checkpoint: Checkpoint, component: Component) -> TensorIndex:
 
 def logical_shape(weight: Weight, stored: TensorInfo) -> Shape | None:
     """Give the shape that stored codes have at the promised bits, if they are codes."""
-    from qmanifest.layouts import LAYOUTS
+    from qmanifest.layouts import ROWS
 
-    layout = LAYOUTS[weight.scheme.pack]
+    layout = ROWS[weight.scheme.pack]
     if stored.dtype != layout.word_dtype or not stored.shape:
         return None
     width = layout.codes_per_row(stored.shape[-1], weight.scheme.bits)

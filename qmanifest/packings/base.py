@@ -11,7 +11,7 @@ from qmanifest.errors import PackingError
 from qmanifest.packings.arrays import storage_dtype
 
 if TYPE_CHECKING:
-    from qmanifest.layouts import Layout
+    from qmanifest.layouts import RowLayout
     from qmanifest.packings.arrays import Codes, Words
 
 
@@ -19,7 +19,7 @@ class Packing(Protocol):
     """Moves codes into the words of one layout and back, losing nothing."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> RowLayout:
         """The layout whose bits this packing moves."""
         ...
 
@@ -60,7 +60,7 @@ def require_codes(codes: Codes, bits: int) -> None:
         raise PackingError(f"code {codes.max()} does not fit in {bits} bits")
 
 
-def codes_per_row(layout: Layout, words: Words, bits: int, count: int | None) -> int:
+def codes_per_row(layout: RowLayout, words: Words, bits: int, count: int | None) -> int:
     """Find how many codes to take from every row of `words`.
 
     Raises:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from qmanifest.dimensions import in_features
-from qmanifest.layouts import LAYOUTS
+from qmanifest.layouts import ROWS
 from qmanifest.manifest import MLX_NAMES
 from qmanifest.rules.readings import BITS, GROUPS, Packed, packed_weights
 from qmanifest.schemes import Affine
@@ -88,7 +88,7 @@ def _is_sound(weight: Weight, index: TensorIndex, widths: _Widths) -> bool:
     if f"{stem}.zeros" in index:
         return False
     width = weight.shape[-1] if weight.shape else widths.of(name)
-    bits, group, layout = scheme.bits, scheme.group_size, LAYOUTS[scheme.pack]
+    bits, group, layout = scheme.bits, scheme.group_size, ROWS[scheme.pack]
     if not width or width % group or bits not in BITS or group not in GROUPS:
         return False
     rows = weight.shape[:-1] if weight.shape else codes.shape[:-1]

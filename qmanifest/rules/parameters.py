@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import elements
-from qmanifest.layouts import LAYOUTS
+from qmanifest.layouts import ROWS
 
 if TYPE_CHECKING:
     from qmanifest.manifest import Component
@@ -25,7 +25,7 @@ def parameters(component: Component, store: Store) -> int:
             continue
         count = elements(tensor.shape)
         scheme = schemes.get(name)
-        if scheme is not None and tensor.dtype == LAYOUTS[scheme.pack].word_dtype:
-            count = count * LAYOUTS[scheme.pack].word_bits // scheme.bits
+        if scheme is not None and tensor.dtype == ROWS[scheme.pack].word_dtype:
+            count = count * ROWS[scheme.pack].word_bits // scheme.bits
         total += count
     return total

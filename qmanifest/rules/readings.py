@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from qmanifest.evidence import WORDS
-from qmanifest.layouts import LAYOUTS
+from qmanifest.layouts import ROWS
 from qmanifest.schemes import Microscaling
 from qmanifest.witness import Witness, witness
 
@@ -44,7 +44,7 @@ class Packed:
     @property
     def row_bits(self) -> int:
         """Bits of one row of codes."""
-        return self.codes.shape[-1] * LAYOUTS[self.weight.scheme.pack].word_bits
+        return self.codes.shape[-1] * ROWS[self.weight.scheme.pack].word_bits
 
     @property
     def product(self) -> int | None:
@@ -68,7 +68,7 @@ class Packed:
         if isinstance(scheme, Microscaling):
             own = (scheme.bits, scheme.group_size)
             return (own,) if product == own[0] * own[1] else ()
-        held = LAYOUTS[scheme.pack].bits
+        held = ROWS[scheme.pack].bits
         return tuple(
             (bits, product // bits)
             for bits in BITS
@@ -151,7 +151,7 @@ def _packed(
     scales = store.index.get(weight.names.name(weight.name, "scales"))
     if codes is None or scales is None or codes.dtype not in WORDS:
         return None
-    if codes.dtype != LAYOUTS[weight.scheme.pack].word_dtype:
+    if codes.dtype != ROWS[weight.scheme.pack].word_dtype:
         return None
     if not codes.shape or not scales.shape or not _same_mode(weight, scales):
         return None

@@ -1,24 +1,17 @@
-"""Schemes as data: what a code means, and which tensors that takes.
-
-Each scheme prints as one canonical line, and two manifests are compared by it:
-
-    affine(bits=4, group=64, scale=F16|BF16, pack=u32-lsb)
-
-To add a scheme, write a class with the members of `Affine` and add it to `Scheme`.
-"""
+"""The schemes of MLX's layout: rows of packed codes, one number per group of inputs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 from qmanifest.elements import ELEMENTS
-from qmanifest.errors import LayoutError
 from qmanifest.layouts import LAYOUTS
-from qmanifest.tensors import Shape
+from qmanifest.schemes.base import NO_ROLES, logical_shape, packed_shape
 
-Parts: TypeAlias = tuple[tuple[str, tuple[str, ...], Shape | None], ...]
-"""Role, allowed dtypes and shape of every stored tensor of a weight."""
+if TYPE_CHECKING:
+    from qmanifest.schemes.base import Parts
+    from qmanifest.tensors import Shape
 
 
 def _sizes(
@@ -32,10 +25,7 @@ def _sizes(
     if not shape:
         return None, None
     groups = (*shape[:-1], -(-shape[-1] // group_size))
-    try:
-        return LAYOUTS[pack].packed_shape(shape, bits), groups
-    except LayoutError:
-        return None, groups
+    return packed_shape(shape, pack, bits), groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +48,15 @@ class Affine:
             ("scales", self.scale, groups),
             ("biases", self.scale, groups),
         )
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Roles of the parts that readers do without."""
+        return NO_ROLES
+
+    def logical(self, codes: Shape) -> Shape | None:
+        """Shape of the largest weight whose codes are stored in shape `codes`."""
+        return logical_shape(codes, self.pack, self.bits)
 
     def __str__(self) -> str:
         """Print the canonical line."""
@@ -87,6 +86,15 @@ class ZeroPoint:
             ("scales", self.scale, groups),
             ("zeros", self.zero, groups),
         )
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Roles of the parts that readers do without."""
+        return NO_ROLES
+
+    def logical(self, codes: Shape) -> Shape | None:
+        """Shape of the largest weight whose codes are stored in shape `codes`."""
+        return logical_shape(codes, self.pack, self.bits)
 
     def __str__(self) -> str:
         """Print the canonical line."""
@@ -128,6 +136,15 @@ class Microscaling:
         experts = (shape[:-2] or (1,)) if shape else None
         return (*parts, ("global_scale", ("F32",), experts))
 
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Roles of the parts that readers do without."""
+        return NO_ROLES
+
+    def logical(self, codes: Shape) -> Shape | None:
+        """Shape of the largest weight whose codes are stored in shape `codes`."""
+        return logical_shape(codes, self.pack, self.bits)
+
     def __str__(self) -> str:
         """Print the canonical line."""
         end = "" if self.global_scale == "none" else f", global={self.global_scale}"
@@ -135,7 +152,3 @@ class Microscaling:
             f"microscaling(element={self.element}, group={self.group_size}, "
             f"scale={self.scale}, pack={self.pack}{end})"
         )
-
-
-Scheme: TypeAlias = Affine | ZeroPoint | Microscaling
-"""Any of the schemes; `kind` tells them apart in JSON."""
