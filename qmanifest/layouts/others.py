@@ -1,4 +1,4 @@
-"""Layouts that are no rows of words: flattened, split in parts, blocked, interleaved."""
+"""Layouts that are no rows of words: flat, split, blocked, interleaved."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SplitLayout:
         """Shape of the words of a table of blocks: the first axis over the parts.
 
         Raises:
-            LayoutError: `bits` is not one of the layout's widths, or a scalar is packed.
+            LayoutError: `bits` is no width of the layout, or a scalar is packed.
 
         """
         if bits not in self.bits:
