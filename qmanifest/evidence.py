@@ -1,49 +1,40 @@
 """What the stored tensors alone say: which are packed, which are their companions.
 
 Labels lie more often than bytes do, so lowering, rules and the search for a component
-all ask here what a tensor is. To teach it a format's mark, add a row to `MARKS`.
+all ask here what a tensor is. What a format calls its tensors is in `families`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from qmanifest.dtypes import FLOAT
+from qmanifest.families import BNB4, DENSE, FAMILIES, MLX, WORDS, Family
 
 if TYPE_CHECKING:
-    from qmanifest.tensors import TensorIndex
+    from qmanifest.tensors import TensorIndex, TensorInfo
 
 COMPANIONS: Final = (".scales", ".biases", ".zeros", ".qbiases", ".global_scale")
 """Suffixes of the tensors that stand beside packed codes in MLX's layout."""
-WORDS: Final = ("U32", "I32", "U8", "I8")
-"""Dtypes that codes are stored in."""
-DENSE: Final = (*FLOAT, "F64")
-"""Dtypes that a weight has before it is quantized."""
-MARKS: Final = (
-    (".qweight", ".qweight", "GPTQ or AWQ"),
-    (".weight_packed", ".weight_packed", "compressed-tensors"),
-    (".weight.absmax", ".weight", "bitsandbytes 4-bit"),
-    (".SCB", ".weight", "bitsandbytes int8"),
-    (".weight_scale_inv", ".weight", "fine-grained FP8"),
-    (".weight_scale", ".weight", "FP8 or NVFP4"),
-    (".W_q", ".W_q", "HQQ"),
-    ("._weight_qdata", "._weight_qdata", "torchao"),
-    (".weight._data", ".weight._data", "quanto"),
-    (".q_weight", ".q_weight", "EXL2"),
-    (".trellis", ".trellis", "EXL3"),
-    ("_blocks", "_blocks", "gpt-oss MXFP4"),
-)
-"""Suffix that one family of formats writes, that of its codes, and the family's name.
-
-A mark counts where the codes are no plain floats: models have parameters of the name.
-"""
+OTHERS: Final = tuple(family for family in FAMILIES if family is not MLX)
+"""The families but MLX's, whose tensors may be called anything."""
+BY_DTYPE: Final[dict[str, tuple[Family, ...]]] = {
+    dtype: tuple(family for family in OTHERS if dtype in family.dtypes)
+    for dtype in {dtype for family in OTHERS for dtype in family.dtypes}
+}
 
 
 def stem(name: str) -> str:
     """Name the module of a weight: `X` for `X.weight`."""
     return name.removesuffix(".weight")
+
+
+class Found(NamedTuple):
+    """A weight that is stored quantized, as its tensors show."""
+
+    family: Family
+    codes: TensorInfo
 
 
 @dataclass(frozen=True)
@@ -53,19 +44,23 @@ class Evidence:
     index: TensorIndex
 
     @cached_property
+    def stored(self) -> dict[str, Found]:
+        """The weights that are stored quantized, by name, in the order of the files."""
+        found: dict[str, Found] = {}
+        for name, tensor in self.index.items():
+            family, weight = _family(name, tensor, self.index)
+            if family is not None:
+                found[weight] = Found(family, tensor)
+        return found
+
+    def names_of(self, *families: Family) -> tuple[str, ...]:
+        """Name the weights that are stored as one of `families`, in their order."""
+        return tuple(n for n, found in self.stored.items() if found.family in families)
+
+    @cached_property
     def packed(self) -> frozenset[str]:
-        """Names of the tensors that hold packed codes of MLX's layout or its kin."""
-        return frozenset(
-            name
-            for name, tensor in self.index.items()
-            if tensor.dtype in WORDS
-            and len(tensor.shape) > 1
-            and not name.endswith(COMPANIONS)
-            and (
-                (tensor.dtype == "U32" and name.endswith(".weight"))
-                or f"{stem(name)}.scales" in self.index
-            )
-        )
+        """Names of the weights that are stored quantized, in whatever way."""
+        return frozenset(self.stored)
 
     @cached_property
     def suffixed(self) -> tuple[tuple[str, str], ...]:
@@ -80,17 +75,35 @@ class Evidence:
     def companions(self) -> frozenset[str]:
         """Names of the tensors that only serve a weight beside them."""
         names = self.index.keys()
-        return frozenset(
+        mlx = {
             name
             for name, base in self.suffixed
             if f"{base}.weight" in names or base in names
+        }
+        others = (
+            part
+            for weight, found in self.stored.items()
+            if found.family is not MLX
+            for part in found.family.names.of(weight)
         )
+        return frozenset(mlx.union(part for part in others if part in names))
 
     @cached_property
     def logical(self) -> tuple[str, ...]:
-        """The names that a config talks about: everything but companions."""
-        companions = self.companions
-        return tuple(name for name in self.index if name not in companions)
+        """The names that a config talks about: weights, and what is not quantized."""
+        companions, called = self.companions, self.called
+        return tuple(
+            called.get(name, name) for name in self.index if name not in companions
+        )
+
+    @cached_property
+    def called(self) -> dict[str, str]:
+        """The weights whose codes have another name, by that name."""
+        return {
+            found.codes.name: weight
+            for weight, found in self.stored.items()
+            if found.codes.name != weight
+        }
 
     @cached_property
     def vectors(self) -> frozenset[int]:
@@ -99,11 +112,34 @@ class Evidence:
 
     @cached_property
     def family(self) -> tuple[str, str] | None:
-        """Another format's name and the first tensor that shows it, if one does."""
-        for name in self.index:
-            for suffix, codes, family in MARKS:
-                if name.endswith(suffix):
-                    packed = self.index.get(name.removesuffix(suffix) + codes)
-                    if packed is not None and packed.dtype not in DENSE:
-                        return family, name
+        """What the first quantized weight is stored as, and its codes, if any is."""
+        for found in self.stored.values():
+            return found.family.title, found.codes.name
         return None
+
+
+def _family(
+    name: str, tensor: TensorInfo, index: TensorIndex
+) -> tuple[Family | None, str]:
+    """Find the family that a tensor holds codes of, and the weight they are of."""
+    dtype = tensor.dtype
+    if dtype in DENSE:
+        if len(tensor.shape) == 2 and f"{name}.absmax" in index:  # noqa: PLR2004 - a column
+            return BNB4, name  # bytes that are viewed as floats
+        if not name.endswith(".W_q"):
+            return None, name
+    for family in BY_DTYPE.get(dtype, ()):
+        weight = family.weight(name, dtype, index)
+        if weight is not None:
+            return family, weight
+    if dtype in WORDS and _is_mlx(name, tensor, index):
+        return MLX, name
+    return None, name
+
+
+def _is_mlx(name: str, tensor: TensorInfo, index: TensorIndex) -> bool:
+    """Whether a tensor holds packed codes of MLX's layout or its kin."""
+    if len(tensor.shape) < 2 or name.endswith(COMPANIONS):  # noqa: PLR2004 - a matrix
+        return False
+    alone = tensor.dtype == "U32" and name.endswith(".weight")
+    return alone or f"{stem(name)}.scales" in index

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from qmanifest.dimensions import hidden_size, in_features
-from qmanifest.evidence import DENSE
+from qmanifest.families import DENSE
 from qmanifest.findings import Location
 from qmanifest.reading.config_file import MODEL_CONFIG
 

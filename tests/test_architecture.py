@@ -23,8 +23,8 @@ PACKAGE = ROOT / "qmanifest"
 LAYERS = (
     ("__init__", "findings", "dtypes", "elements"),
     (
-        *("errors", "tensors", "schemes", "patterns", "layouts"),
-        *("evidence", "dimensions"),
+        *("errors", "tensors", "schemes", "patterns", "layouts", "spreads"),
+        *("families", "evidence", "dimensions"),
     ),
     ("manifest", "packings"),
     (

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from qmanifest.dimensions import in_features
+from qmanifest.families import MLX_NAMES
 from qmanifest.layouts import ROWS
-from qmanifest.manifest import MLX_NAMES
 from qmanifest.rules.readings import BITS, GROUPS, Packed, packed_weights
 from qmanifest.schemes import Affine
 from qmanifest.witness import model_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import elements
-from qmanifest.evidence import DENSE
+from qmanifest.families import DENSE
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.patterns import Suggester
 from qmanifest.rules.base import Depth, of_component, rule

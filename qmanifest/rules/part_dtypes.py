@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from qmanifest.evidence import DENSE, WORDS
+from qmanifest.families import DENSE, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubtful_by_component

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import DTYPES
-from qmanifest.evidence import DENSE, WORDS, stem
+from qmanifest.evidence import stem
+from qmanifest.families import DENSE, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubtful, doubtful_by_component

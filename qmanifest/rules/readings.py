@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from qmanifest.evidence import WORDS
+from qmanifest.families import WORDS
 from qmanifest.layouts import ROWS
 from qmanifest.schemes import Microscaling
 from qmanifest.witness import Witness, witness
@@ -147,7 +147,7 @@ def packed_weights(
 def _packed(
     checkpoint: Checkpoint, component: Component, weight: Weight, store: Store
 ) -> Packed | None:
-    codes = store.index.get(weight.name)
+    codes = store.index.get(weight.codes)
     scales = store.index.get(weight.names.name(weight.name, "scales"))
     if codes is None or scales is None or codes.dtype not in WORDS:
         return None

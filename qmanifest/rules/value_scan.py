@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from qmanifest.evidence import WORDS
+from qmanifest.families import WORDS
 from qmanifest.reading.tensor_bytes import iter_tensor
 from qmanifest.schemes import Microscaling, ZeroPoint
 

@@ -20,10 +20,10 @@ from qmanifest.schemes.base import (
     packed_shape,
 )
 from qmanifest.spreads import Spread
+from qmanifest.tensors import Shape
 
 if TYPE_CHECKING:
     from qmanifest.schemes.base import Parts
-    from qmanifest.tensors import Shape
 
 Global: TypeAlias = Literal["none", "multiply", "divide"]
 """What a weight's second scale does: `s * g`, or `s / g`."""
