@@ -108,6 +108,8 @@ class Component:
     """Whether the config means to name every matrix, so that an unnamed one is news."""
     pointer: str = ""
     """The part of the config that describes this component."""
+    every_linear: bool = False
+    """Whether every linear layer is quantized that no entry keeps."""
 
 
 @dataclass(frozen=True, slots=True)

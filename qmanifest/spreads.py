@@ -33,8 +33,9 @@ table: `(..., R, C)`
 transposed: `(..., C, R)`
 vector: `(R,)`, with blocks that span all inputs
 one, scalar: `(1,)` and `()`, one number for the whole weight
-flat, flat-column, flat-row: `(B,)`, `(B, 1)` and `(1, B)`, for B blocks of `columns`
-    weights each, counted along the flattened weight; blocks may straddle rows
+flat, flat-column: `(B,)` and `(B, 1)`, for B blocks of `columns` weights that follow
+    each other in the flattened weight; blocks may straddle rows
+flat-row: `(1, B)`, for B blocks of `columns` weights that are B apart in it
 swizzled: tiles of 128 x 4 numbers, as tensor cores read them, padded with zeros
 awq-rows: `(N, W)`, and awq-columns: `(W, N)`, padded with zeros to the W that AWQ's
     GEMV kernels read
@@ -79,6 +80,18 @@ class Spread:
             "awq-columns": (padded, n),
         }
         return shapes[self.form]
+
+    def table(self, weight: Shape) -> Shape:
+        """Shape that the codes of a weight are arranged in before they are packed.
+
+        That of the weight, or where blocks are counted along the flattened weight and
+        their numbers are a column or a row, a table with a row or a column for each.
+        """
+        blocks = _blocks(math.prod(weight), self.columns)
+        size = self.columns or math.prod(weight)
+        if self.form == "flat-column":
+            return (blocks, size)
+        return (size, blocks) if self.form == "flat-row" else weight
 
     def __str__(self) -> str:
         """Print the blocks and the form: `1x128 transposed`, `all x128`."""

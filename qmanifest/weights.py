@@ -63,7 +63,10 @@ class CheckpointWeights:
         """
         weight = self._find(name)
         codes = self.store.index.get(weight.codes)
-        shape = weight.shape or (None if codes is None else weight.logical(codes))
+        shape = None if codes is None else weight.logical(codes)
+        if codes is not None and weight.shape:
+            (_, _, promised), *_ = weight.scheme.parts(weight.shape)
+            shape = weight.shape if promised == codes.shape else shape
         if codes is None or shape is None:
             stored = "in no file" if codes is None else f"stored {codes}"
             raise BackendError(f"{name!r} is {stored}; {weight.scheme} was promised")

@@ -172,8 +172,8 @@ FLAT: Final = tuple(
     FlatLayout(f"{dtype.lower()}-flat-high", dtype) for dtype in STORAGES
 )
 """bitsandbytes: the first code of a byte in the high nibble."""
-U8_SPLIT_HIGH: Final = SplitLayout("u8-split-high", "U8", 8, (1, 2, 4, 8), True)  # noqa: FBT003 - the field above
-"""HQQ."""
+U8_SPLIT_HIGH: Final = SplitLayout("u8-split-high", "U8", 8, (1, 2, 4, 5, 6, 8), True)  # noqa: FBT003 - the field above
+"""HQQ; codes of 5 and 6 bits have a byte each."""
 I32_SPLIT_HIGH: Final = SplitLayout("i32-split-high", "I32", 30, (3,), True)  # noqa: FBT003 - the field above
 """HQQ's ten 3-bit codes in a word of 32 bits, of which the highest two stay unused."""
 U8_SPLIT_LOW: Final = SplitLayout("u8-split-low", "U8", 8, (2, 4), False)  # noqa: FBT003 - the field above

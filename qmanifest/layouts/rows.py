@@ -27,6 +27,8 @@ class RowLayout:
     """Whether a row may end inside a word, whose other bits are zero."""
     straddles: bool = True
     """Whether a code may begin in one word and end in the next."""
+    unit: int = 1
+    """Codes that only go together: a row is a multiple of them."""
 
     def packed_shape(self, shape: Shape, bits: int) -> Shape:
         """Shape of the words that hold codes of `shape`, `bits` wide each.
@@ -42,6 +44,11 @@ class RowLayout:
             raise LayoutError(f"{self.id} packs rows; a scalar has none")
         if not self.straddles:
             return (*shape[:-1], -(-shape[-1] // (self.word_bits // bits)))
+        if shape[-1] % self.unit:
+            raise LayoutError(
+                f"a row of {shape[-1]} codes is no multiple of the {self.unit} that "
+                f"{self.id} packs together"
+            )
         words, rest = divmod(shape[-1] * bits, self.word_bits)
         if rest and not self.padded:
             raise LayoutError(
@@ -54,7 +61,8 @@ class RowLayout:
         """Count the whole codes that a row of `words` words can hold."""
         if not self.straddles:
             return words * (self.word_bits // bits)
-        return words * self.word_bits // bits
+        codes = words * self.word_bits // bits
+        return codes - codes % self.unit
 
     def logical_shape(self, packed: Shape, bits: int) -> Shape:
         """Shape of the largest weight whose words have shape `packed`.
@@ -102,7 +110,7 @@ U8_NIBBLES: Final = RowLayout("u8-nibbles", "U8", 8, (4,))
 I32_LSB: Final = RowLayout("i32-lsb", "I32", 32, EVERY_WIDTH, padded=True)
 I32_WHOLE: Final = RowLayout("i32-whole", "I32", 32, EVERY_WIDTH, straddles=False)
 """As many whole codes as a word has room for; its last bits stay unused."""
-I32_PLANES: Final = RowLayout("i32-planes", "I32", 32, EVERY_WIDTH[1:])
+I32_PLANES: Final = RowLayout("i32-planes", "I32", 32, EVERY_WIDTH[1:], unit=32)
 """32 codes in `bits` words, which hold the low bits of all before the high ones."""
 I32_AWQ: Final = RowLayout("i32-awq", "I32", 32, (4,))
 """Eight codes in a word, in the order 0, 2, 4, 6, 1, 3, 5, 7."""

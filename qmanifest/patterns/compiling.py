@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.errors import PatternError
-from qmanifest.patterns import glob_forms, regexes
-from qmanifest.patterns.clues import Clues, glob_clues, text_clues
+from qmanifest.patterns import glob_forms
+from qmanifest.patterns.anchors import ANCHORED, full_test
+from qmanifest.patterns.clues import glob_clues
+from qmanifest.patterns.compiled import Compiled
 from qmanifest.patterns.globs import parse
+from qmanifest.patterns.plain import PLAIN
 from qmanifest.patterns.syntax import (
     MAX_TEXT_BYTES,
     REGEX_MARK,
@@ -17,25 +19,11 @@ from qmanifest.patterns.syntax import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from qmanifest.patterns.globs import Glob
 
 MAX_NAMES: Final = 10_000
 """The most names that a glob is expanded to."""
-_NO_CLUES: Final = Clues()
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A pattern that is ready to match."""
-
-    accepts: Callable[[str], bool]
-    """Whether the pattern matches a name."""
-    clues: Clues = _NO_CLUES
-    """What every name that it matches holds."""
-    names: tuple[str, ...] | None = None
-    """All the names that it can match, where they are few."""
-    lines: str | None = None
-    """A regular expression that finds the names among the lines of a text."""
+_GLOBS: Final = frozenset({Syntax.GLOB, Syntax.FNMATCH})
 
 
 def compile_pattern(pattern: Pattern) -> Compiled:
@@ -45,25 +33,19 @@ def compile_pattern(pattern: Pattern) -> Compiled:
         PatternError: it cannot be used; the message is the reason.
 
     """
-    text = pattern.text
-    _check_text(text)
-    if pattern.syntax is Syntax.EXACT:
-        return Compiled(text.__eq__, names=(text,))
-    if pattern.syntax is Syntax.SUBSTRING:
-        return Compiled(lambda name: text in name, text_clues(text))
-    if pattern.syntax is Syntax.PREFIX:
-        clues = text_clues(text, starts=True)
-        return Compiled(lambda name: name.startswith(text), clues)
-    if pattern.syntax is Syntax.GLOB:
-        return _compile_glob(text)
-    return _compile_regex(text.removeprefix(REGEX_MARK))
+    _check_text(pattern)
+    if pattern.syntax in PLAIN:
+        return PLAIN[pattern.syntax](pattern.text)
+    if pattern.syntax in ANCHORED:
+        return ANCHORED[pattern.syntax](pattern.bare)
+    return _compile_glob(pattern)
 
 
 def check(pattern: Pattern) -> str | None:
     """Say why a pattern cannot be used; None where it can."""
     try:
-        if pattern.syntax is Syntax.EXACT:  # nothing to compile, of many thousands
-            _check_text(pattern.text)
+        if pattern.syntax in PLAIN:  # nothing to compile, of many thousands
+            _check_text(pattern)
         else:
             compile_pattern(pattern)
     except PatternError as error:
@@ -88,18 +70,19 @@ def literal_names(pattern: Pattern, limit: int = MAX_NAMES) -> tuple[str, ...] |
         return ()
     if pattern.syntax is Syntax.EXACT:
         return (pattern.text,)
-    if pattern.syntax is not Syntax.GLOB:
+    if pattern.syntax not in _GLOBS:
         return None
-    glob = parse(pattern.text)
+    glob = _parsed(pattern)
     number = glob_forms.count(glob)
     if number is None or number > limit:
         return None
     return tuple(dict.fromkeys(glob_forms.expand(glob)))
 
 
-def _check_text(text: str) -> None:
+def _check_text(pattern: Pattern) -> None:
     """Refuse what can be no pattern of any syntax."""
-    if text in {"", REGEX_MARK}:
+    text = pattern.text
+    if text in {"", REGEX_MARK} or not pattern.bare:
         raise PatternError("it is empty")
     try:
         size = len(text) if text.isascii() else len(text.encode())
@@ -109,31 +92,24 @@ def _check_text(text: str) -> None:
         raise PatternError(f"it has {size:,} bytes, more than {MAX_TEXT_BYTES:,}")
 
 
-def _compile_glob(text: str) -> Compiled:
-    """Compile a glob; a name that is the same text is matched too."""
-    glob = parse(text)
+def _parsed(pattern: Pattern) -> Glob:
+    """Parse a glob of either syntax."""
+    return parse(pattern.text, braces=pattern.syntax is Syntax.GLOB)
+
+
+def _compile_glob(pattern: Pattern) -> Compiled:
+    """Compile a glob; one with braces matches a name that is the same text too."""
+    text, glob = pattern.text, _parsed(pattern)
+    verbatim = (text,) if pattern.syntax is Syntax.GLOB else ()
     number = glob_forms.count(glob)
     if number is not None and number <= MAX_NAMES:
-        names = (*dict.fromkeys(glob_forms.expand(glob)), text)
+        names = (*dict.fromkeys(glob_forms.expand(glob)), *verbatim)
         return Compiled(frozenset(names).__contains__, names=names)
     test = glob_forms.star_test(glob)
     if test is not None:
         return Compiled(test, glob_clues(glob))
     regex = glob_forms.to_regex(glob)
-    matches = _regex_test(regex)
+    matches = full_test(regex)
     return Compiled(
-        lambda name: name == text or matches(name), glob_clues(glob), lines=regex
+        lambda name: name in verbatim or matches(name), glob_clues(glob), lines=regex
     )
-
-
-def _compile_regex(regex: str) -> Compiled:
-    """Compile a regular expression, which must match whole names."""
-    accepts = _regex_test(regex)
-    lines = regex if regexes.works_per_line(regex) else None
-    return Compiled(accepts, regexes.regex_clues(regex), lines=lines)
-
-
-def _regex_test(regex: str) -> Callable[[str], bool]:
-    """Build the test of whether a regular expression matches a whole name."""
-    fullmatch = regexes.compile_program(regex).fullmatch
-    return lambda name: fullmatch(name.encode(errors="surrogatepass")) is not None

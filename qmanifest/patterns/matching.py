@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.errors import PatternError
-from qmanifest.patterns.compiling import Compiled, compile_pattern
+from qmanifest.patterns.compiling import compile_pattern
 from qmanifest.patterns.regexes import compile_program
 from qmanifest.patterns.syntax import MAX_TEXT_BYTES, Pattern, Syntax
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from qmanifest.patterns.clues import Clues
+    from qmanifest.patterns.compiled import Compiled
 
 _ONE_BY_ONE: Final = 4_000
 """Up to so many names are tried one by one.
@@ -40,6 +41,20 @@ class NameIndex:
         self.places = {name: at for at, name in enumerate(dict.fromkeys(names))}
         """The place of each name."""
         self.names = tuple(self.places)
+        self._without: dict[str, tuple[NameIndex, list[int]]] = {}
+
+    def without(self, suffix: str) -> tuple[NameIndex, list[int]]:
+        """Take a suffix off the names, and leave out the names that lack it.
+
+        Returns:
+            An index of what is left of each name, and the places of the names here.
+
+        """
+        if suffix not in self._without:
+            places = [at for at, name in enumerate(self.names) if name.endswith(suffix)]
+            left = (self.names[at].removesuffix(suffix) for at in places)
+            self._without[suffix] = NameIndex(left), places
+        return self._without[suffix]
 
     @cached_property
     def segments(self) -> dict[str, list[int]]:
@@ -62,6 +77,8 @@ class NameIndex:
             found = (self.places.get(name) for name in compiled.names)
             return sorted({at for at in found if at is not None})
         places = self._search(compiled)
+        if compiled.also is not None:
+            return sorted({*places, *self._search(compiled.also)})
         verbatim = self.places.get(pattern.text)
         if pattern.syntax is not Syntax.GLOB or verbatim is None:
             return places
@@ -79,8 +96,12 @@ class NameIndex:
             return any(name in self.places for name in compiled.names)
         if pattern.syntax is Syntax.GLOB and pattern.text in self.places:
             return True
-        candidates = self._candidates(compiled.clues)
-        return any(compiled.accepts(self.names[at]) for at in candidates)
+        return any(
+            each.accepts(self.names[at])
+            for each in (compiled, compiled.also)
+            if each is not None
+            for at in self._candidates(each.clues)
+        )
 
     def _search(self, compiled: Compiled) -> Sequence[int]:
         """Find the places of the names that a pattern accepts, by its clues."""
@@ -176,30 +197,44 @@ class Matches:
         return claims
 
 
-def match(patterns: Sequence[Pattern], names: Iterable[str]) -> Matches:
+def match(
+    patterns: Sequence[Pattern], names: Iterable[str], appended: Sequence[str] = ()
+) -> Matches:
     """Match every pattern with every name.
 
     A pattern that cannot be used (`check` says why) matches nothing. A glob also
     matches the name that is the same text, since names do hold `[` and `{`.
+
+    Args:
+        patterns: the patterns.
+        names: the names.
+        appended: for each pattern what stands behind the text that it is matched with:
+            `.weight` where patterns are about modules and names are of tensors. Names
+            without it are not matched. Absent: patterns are about whole names.
+
     """
     index = NameIndex(names if patterns else ())
-    known: dict[Pattern, Sequence[int]] = {}
+    known: dict[tuple[Pattern, str], Sequence[int]] = {}
     found: list[Sequence[int]] = []
-    for pattern in patterns:
+    for pattern, end in zip(patterns, appended or [""] * len(patterns), strict=True):
         text = pattern.text
         if pattern.syntax is Syntax.EXACT and text.isascii():
-            at = index.places.get(text) if 0 < len(text) <= MAX_TEXT_BYTES else None
+            fits = 0 < len(text) <= MAX_TEXT_BYTES
+            at = index.places.get(text + end) if fits else None
             found.append(() if at is None else (at,))
             continue
-        if pattern not in known:
-            known[pattern] = _find(index, pattern)
-        found.append(known[pattern])
+        if (pattern, end) not in known:
+            known[pattern, end] = _find(index, pattern, end)
+        found.append(known[pattern, end])
     return Matches(index, found)
 
 
-def _find(index: NameIndex, pattern: Pattern) -> Sequence[int]:
+def _find(index: NameIndex, pattern: Pattern, appended: str) -> Sequence[int]:
     """Find the names of a pattern, compactly; none for an unusable one."""
     try:
-        return array("I", index.find(pattern))
+        if not appended:
+            return array("I", index.find(pattern))
+        left, places = index.without(appended)
+        return array("I", [places[at] for at in left.find(pattern)])
     except PatternError:
         return ()

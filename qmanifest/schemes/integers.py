@@ -6,6 +6,7 @@ their readers disagree on is a field here, and none has a default.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -47,6 +48,8 @@ class Zero:
     """What readers add to a stored zero: 1 in GPTQ's first format."""
     signed: bool = False
     """Whether a packed zero is offset by `2**(bits - 1)`, as offset codes are."""
+    symmetric: bool = False
+    """Whether every zero is promised to be `2**(bits - 1)`, though it is stored."""
 
     def __str__(self) -> str:
         """Print the kind and what is particular: `code+1`."""
@@ -102,7 +105,7 @@ class Integer:
             (
                 "codes",
                 (LAYOUTS[self.pack].word_dtype,),
-                packed_shape(shape, self.pack, self.bits),
+                self._words(shape),
             ),
             ("scales", self.scale, numbers),
         )
@@ -115,6 +118,13 @@ class Integer:
             inputs = (shape[-1],) if shape else None
             parts = (*parts, ("g_idx", ("I32",), inputs))
         return (*parts, *extra_parts(self.extras))
+
+    def _words(self, shape: Shape | None) -> Shape | None:
+        """Shape of the packed codes, or None where the weight has none."""
+        table = self.spread.table(shape) if shape else None
+        if table is None or math.prod(table) != math.prod(shape or ()):
+            return None  # the last block is short, and tables have none
+        return packed_shape(table, self.pack, self.bits)
 
     def __str__(self) -> str:
         """Print the canonical line."""

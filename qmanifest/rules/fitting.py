@@ -1,0 +1,172 @@
+"""How weights of other layouts than MLX's are stored: which numbers fit all parts.
+
+The codes' shape gives a logical shape at the promised bits, and from it follows the
+shape of every other part. Where one differs, other bits and group sizes are tried on
+all parts at once, so that one wrong number is one finding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+from qmanifest.layouts import LAYOUTS
+from qmanifest.schemes import Codebook, Integer, Opaque, Scaled
+from qmanifest.witness import Witness, witness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from qmanifest.checkpoint import Checkpoint
+    from qmanifest.manifest import Component, Weight
+    from qmanifest.reading.stores import Store
+    from qmanifest.schemes import Scheme
+    from qmanifest.tensors import Shape, TensorInfo
+
+Fault: TypeAlias = Literal["bits", "group", "shape", "parts"]
+GROUPS: Final = (0, 16, 32, 64, 128, 256, 512, 1024)
+"""Group sizes that are tried; 0 is one group for a whole row."""
+_FITS: Final[WeakKeyDictionary[Checkpoint, tuple[Fit, ...]]] = WeakKeyDictionary()
+"""What was worked out, for as long as the checkpoint is in use."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A stored weight of another layout, held against its scheme."""
+
+    component: Component
+    weight: Weight
+    codes: TensorInfo
+    stored: Mapping[str, TensorInfo]
+    """Every part that is stored, by role."""
+    witness: Witness | None
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """The logical shape at the promised bits, if the codes show one."""
+        return self._shape(self.weight.scheme)
+
+    def _shape(self, scheme: Scheme) -> Shape | None:
+        """Find the logical shape that the codes have under `scheme`."""
+        (_, dtypes, _), *_ = scheme.parts(None)
+        if self.codes.dtype not in dtypes:
+            return None
+        known = self.witness.shape if self.witness else None
+        whole = scheme.logical(self.codes.shape)
+        for shape in (known, self._width(whole), self._groups(scheme, whole), whole):
+            if shape is not None and scheme.parts(shape)[0][2] == self.codes.shape:
+                return shape
+        return known if whole is None else None
+
+    def _width(self, whole: Shape | None) -> Shape | None:
+        """Give `whole` the witness's number of inputs."""
+        if whole is None or self.witness is None:
+            return None
+        return (*whole[:-1], self.witness.in_features)
+
+    def _groups(self, scheme: Scheme, whole: Shape | None) -> Shape | None:
+        """Give `whole` as many inputs as its groups have, where rows are padded."""
+        scales = self.stored.get("scales")
+        padded = getattr(LAYOUTS.get(scheme.pack), "padded", False)
+        if whole is None or scales is None or not padded or not scheme.group_size:
+            return None
+        inputs = scales.shape[-1] * scheme.group_size if scales.shape else 0
+        return (*whole[:-1], inputs) if 0 < inputs <= whole[-1] else None
+
+    @cached_property
+    def uneven(self) -> tuple[tuple[TensorInfo, Shape], ...]:
+        """The parts that are not of the promised shape, with that shape."""
+        return tuple(self._uneven(self.weight.scheme, self.shape))
+
+    def _uneven(
+        self, scheme: Scheme, shape: Shape | None
+    ) -> Iterator[tuple[TensorInfo, Shape]]:
+        for role, _, size in scheme.parts(shape):
+            part = self.stored.get(role)
+            if part is not None and size is not None and part.shape != size:
+                yield part, size
+
+    def _fits(self, scheme: Scheme) -> bool:
+        """Whether every part is as `scheme` says."""
+        shape = self._shape(scheme)
+        known = self.witness
+        if shape is None or (known and known.in_features != shape[-1]):
+            return False
+        return not any(self._uneven(scheme, shape))
+
+    @cached_property
+    def readings(self) -> tuple[tuple[int, int], ...]:
+        """Every bits and group size that explain all parts, the promised ones first."""
+        scheme = self.weight.scheme
+        if not isinstance(scheme, Integer):
+            return ()
+        widths = (scheme.bits, *LAYOUTS[scheme.pack].bits)
+        groups = (scheme.group_size, *GROUPS)
+        pairs = dict.fromkeys((bits, group) for bits in widths for group in groups)
+        found = []
+        for bits, group in pairs:
+            spread = replace(scheme.spread, columns=group)
+            if self._fits(replace(scheme, bits=bits, spread=spread)):
+                found.append((bits, group))
+        return tuple(found)
+
+    @cached_property
+    def fault(self) -> Fault | None:
+        """What is wrong, as one word; None where the promise is kept."""
+        scheme = self.weight.scheme
+        if self.shape is not None and not self.uneven:
+            known = self.witness
+            wide = known is not None and known.in_features != self.shape[-1]
+            return self._misread() if wide else None
+        return self._misread()
+
+    def _misread(self) -> Fault:
+        scheme = self.weight.scheme
+        if self.readings:
+            return "group" if self.readings[0][0] == scheme.bits else "bits"
+        if self.shape is None:
+            return "bits" if isinstance(scheme, Integer) else "shape"
+        numbers = {"scales", "zeros"}
+        roles = {
+            role
+            for role, part in self.stored.items()
+            for p, _ in self.uneven
+            if p is part
+        }
+        if roles & numbers:
+            return "group"
+        return "parts" if roles else "shape"
+
+
+def fits(checkpoint: Checkpoint) -> tuple[Fit, ...]:
+    """Hold every weight of another layout that is stored against its scheme."""
+    if checkpoint not in _FITS:
+        _FITS[checkpoint] = tuple(_every(checkpoint))
+    return _FITS[checkpoint]
+
+
+def _every(checkpoint: Checkpoint) -> Iterator[Fit]:
+    for component, store in checkpoint.found():
+        for weight in component.weights:
+            if isinstance(weight.scheme, (Integer, Scaled, Codebook, Opaque)):
+                fit = _fit(checkpoint, component, weight, store)
+                if fit is not None:
+                    yield fit
+
+
+def _fit(
+    checkpoint: Checkpoint, component: Component, weight: Weight, store: Store
+) -> Fit | None:
+    codes = store.index.get(weight.codes)
+    if codes is None:
+        return None
+    parts = ((part.role, store.index.get(part.name)) for part in weight.parts())
+    stored = {role: part for role, part in parts if part is not None}
+    known = witness(checkpoint, component, weight)
+    fit = Fit(component, weight, codes, stored, known)
+    if known is not None and not known.strict and fit.fault is not None:
+        # a dimension of the model may be another module's: it only confirms
+        return replace(fit, witness=None)
+    return fit
