@@ -30,6 +30,15 @@ def stem(name: str) -> str:
     return name.removesuffix(".weight")
 
 
+_OWN: Final = tuple(
+    (suffix, family)
+    for family in OTHERS
+    for role, suffix in family.names.suffixes
+    if role in family.own
+)
+_OWN_SUFFIXES: Final = tuple(suffix for suffix, _ in _OWN)
+
+
 class Found(NamedTuple):
     """A weight that is stored quantized, as its tensors show."""
 
@@ -87,6 +96,18 @@ class Evidence:
             for part in found.family.names.of(weight)
         )
         return frozenset(mlx.union(part for part in others if part in names))
+
+    @cached_property
+    def bereft(self) -> dict[str, tuple[Family, TensorInfo]]:
+        """The weights whose codes are in no file, with a part that still is."""
+        found: dict[str, tuple[Family, TensorInfo]] = {}
+        for name in self.index:
+            if name.endswith(_OWN_SUFFIXES):
+                suffix, family = next(own for own in _OWN if name.endswith(own[0]))
+                weight = name.removesuffix(suffix) + family.names.stem_suffix
+                if family.names.name(weight, "codes") not in self.index:
+                    found.setdefault(weight, (family, self.index[name]))
+        return found
 
     @cached_property
     def logical(self) -> tuple[str, ...]:

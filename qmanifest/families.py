@@ -65,6 +65,8 @@ class Family:
     """Roles; a part of one of them has to stand beside the codes."""
     alone: tuple[str, ...] = ()
     """Dtypes of codes that need no mark."""
+    own: tuple[str, ...] = ()
+    """Roles whose suffix no other family has: one of them tells that codes are lost."""
 
     @property
     def codes(self) -> str:
@@ -118,6 +120,7 @@ GPTQ: Final = Family(
     _parts(".qweight", scales=".scales", zeros=".qzeros", g_idx=".g_idx"),
     ("I32", "I16"),
     alone=("I32", "I16"),
+    own=("zeros",),
 )
 PACKED: Final = Family(
     "packed",
@@ -134,6 +137,7 @@ PACKED: Final = Family(
     ),
     ("I32", "U8"),
     alone=("I32", "U8"),
+    own=("shape", "global_scale"),
 )
 BNB4: Final = Family(
     "bnb4",
@@ -151,6 +155,7 @@ BNB4: Final = Family(
     ),
     ("U8", "I8"),
     ("scales", "quant_map", "quant_state", "quant_state_fp4"),
+    own=("scales", "quant_map"),
 )
 BNB8: Final = Family(
     "bnb8",
@@ -158,6 +163,7 @@ BNB8: Final = Family(
     _parts(".weight", scales=".SCB", format=".weight_format"),
     ("I8",),
     ("scales",),
+    own=("scales",),
 )
 BLOCK_FP8: Final = Family(
     "block-fp8",
@@ -170,6 +176,7 @@ BLOCK_FP8: Final = Family(
     ),
     (*F8, "I8"),
     ("scales",),
+    own=("scales",),
 )
 SCALED: Final = Family(
     "scaled",
@@ -185,6 +192,7 @@ SCALED: Final = Family(
     (*F8, "U8", "I8", "I32", "I16"),
     ("scales",),
     alone=F8,
+    own=("global_scale",),
 )
 GPT_OSS: Final = Family(
     "gpt-oss",

@@ -110,6 +110,25 @@ class GptqConfig(TolerantDocument):
             return "marlin"
         return (self.checkpoint_format or self.format or "gptq").lower()
 
+    def allowed(self) -> tuple[str, ...] | None:
+        """List what a module has to be called to be quantized; None for no such list.
+
+        Lists of lists, one for each step of the writer, count as one list.
+        """
+        value = self.modules_in_block_to_quantize
+        if not isinstance(value, list):
+            return None
+        flat = (each if isinstance(each, list) else [each] for each in value)
+        return tuple(text for each in flat for text in each if isinstance(text, str))
+
+
+def _is_in(name: str, allowed: tuple[str, ...] | None) -> bool:
+    """Whether a module is of those to quantize, as vLLM reads it: by part of its name.
+
+    Without a list all are.
+    """
+    return not allowed or any(text in name for text in allowed)
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -206,8 +225,10 @@ def _lower(document: GptqConfig, place: Place, indexes: Indexes | None) -> Lower
         place.pointer("dynamic", k): v for k, v in (document.dynamic or {}).items()
     }
 
+    allowed = document.allowed()
+
     def make(name: str, found: Found, said: Entry | None) -> Weight | None:
-        if found.family is not GPTQ:
+        if found.family is not GPTQ or not _is_in(name, allowed):
             return None
         own = numbers.but(overrides[said.pointer]) if said else numbers
         pointer = said.pointer if said else place.pointer()

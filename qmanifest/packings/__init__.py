@@ -32,7 +32,12 @@ _ROWS: Final[tuple[RowPacking, ...]] = (
     *(u32_lsb, u8_nibbles, I32_STREAM, U8_STREAM, whole_words, planes, awq),
 )
 _WHOLES: Final[tuple[WholePacking, ...]] = (
-    *(*PLAIN, *TURNED, *FLAT_HIGH, *SPLIT, blocks, awq_fast),
+    *PLAIN,
+    *TURNED,
+    *FLAT_HIGH,
+    *SPLIT,
+    blocks,
+    awq_fast,
 )
 ROWS: Final[dict[str, RowPacking]] = {each.layout.id: each for each in _ROWS}
 """Packings of rows, which can be taken apart row by row."""

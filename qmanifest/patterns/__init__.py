@@ -2,27 +2,45 @@
 
 `read_entry` reads an entry, `check` says why one cannot be used, `match` finds what
 each of many matches, `Suggester` tells what a dead one may have meant, and `fold`
-writes a set of names as few patterns.
+writes a set of names as few patterns. `READERS` has what each library makes of the
+entries, and `disagreements` where two of them differ.
 """
 
 from qmanifest.patterns.changes import Change
+from qmanifest.patterns.comparing import Comparison, Disagreement, disagreements
 from qmanifest.patterns.compiling import check, literal_names
 from qmanifest.patterns.folding import fold
+from qmanifest.patterns.fused import FUSED, Expanded, Split, expand
 from qmanifest.patterns.matching import Matches, match
+from qmanifest.patterns.plain import tag_of
+from qmanifest.patterns.reader import Reader, looks_like_class
+from qmanifest.patterns.readers import READ_BY, READERS
 from qmanifest.patterns.suggestions import Suggester, near, nearest
 from qmanifest.patterns.syntax import Pattern, Syntax, read_entry
 
 __all__ = [
+    "FUSED",
+    "READERS",
+    "READ_BY",
     "Change",
+    "Comparison",
+    "Disagreement",
+    "Expanded",
     "Matches",
     "Pattern",
+    "Reader",
+    "Split",
     "Suggester",
     "Syntax",
     "check",
+    "disagreements",
+    "expand",
     "fold",
     "literal_names",
+    "looks_like_class",
     "match",
     "near",
     "nearest",
     "read_entry",
+    "tag_of",
 ]

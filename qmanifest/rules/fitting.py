@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from qmanifest.layouts import LAYOUTS
+from qmanifest.reading.tensor_bytes import read_tensor
 from qmanifest.schemes import Codebook, Integer, Opaque, Scaled
 from qmanifest.witness import Witness, witness
 
@@ -37,6 +38,7 @@ class Fit:
     """A stored weight of another layout, held against its scheme."""
 
     component: Component
+    store: Store
     weight: Weight
     codes: TensorInfo
     stored: Mapping[str, TensorInfo]
@@ -74,6 +76,14 @@ class Fit:
             return None
         inputs = scales.shape[-1] * scheme.group_size if scales.shape else 0
         return (*whole[:-1], inputs) if 0 < inputs <= whole[-1] else None
+
+    def bytes_of(self, role: str) -> bytes | None:
+        """Read a part; None where it is not stored, or cut short (QM002)."""
+        part = self.stored.get(role)
+        sizes = {header.file: header.size for header in self.store.headers}
+        if part is None or part.end > sizes[part.file]:
+            return None
+        return bytes(read_tensor(self.store.root, part))
 
     @cached_property
     def uneven(self) -> tuple[tuple[TensorInfo, Shape], ...]:
@@ -115,7 +125,6 @@ class Fit:
     @cached_property
     def fault(self) -> Fault | None:
         """What is wrong, as one word; None where the promise is kept."""
-        scheme = self.weight.scheme
         if self.shape is not None and not self.uneven:
             known = self.witness
             wide = known is not None and known.in_features != self.shape[-1]
@@ -165,7 +174,7 @@ def _fit(
     parts = ((part.role, store.index.get(part.name)) for part in weight.parts())
     stored = {role: part for role, part in parts if part is not None}
     known = witness(checkpoint, component, weight)
-    fit = Fit(component, weight, codes, stored, known)
+    fit = Fit(component, store, weight, codes, stored, known)
     if known is not None and not known.strict and fit.fault is not None:
         # a dimension of the model may be another module's: it only confirms
         return replace(fit, witness=None)

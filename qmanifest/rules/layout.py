@@ -9,6 +9,7 @@ from qmanifest.dtypes import elements
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubtful, doubtful_packed
+from qmanifest.rules.misfits import misfits, unproven
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,7 @@ def wrong_bits(checkpoint: Checkpoint) -> Iterator[Problem]:
     for packed in doubtful_packed(checkpoint):
         if packed.fault == "bits":
             yield _misread(checkpoint, packed)
+    yield from misfits(checkpoint, "bits")
 
 
 @rule("QM302", "wrong-group", Severity.ERROR, needs=Depth.HEADERS)
@@ -68,6 +70,7 @@ def wrong_group(checkpoint: Checkpoint) -> Iterator[Problem]:
                 hint="convert the layer again",
             )
         yield from _uneven(checkpoint, packed)
+    yield from misfits(checkpoint, "group")
 
 
 def _uneven(checkpoint: Checkpoint, packed: Packed) -> Iterator[Problem]:
@@ -153,6 +156,7 @@ def wrong_shape(checkpoint: Checkpoint) -> Iterator[Problem]:
                 actual=list(logical),
                 hint="correct the declared shape, or convert the layer again",
             )
+    yield from misfits(checkpoint, "shape", "parts")
     for component, _, weight in doubtful(checkpoint):
         yield from _against_original(checkpoint, component, weight)
 
@@ -190,12 +194,13 @@ def not_provable(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Give a witness: `--base`, or a `config.json` beside the shards.
     """
-    unproven = (
+    yield from unproven(checkpoint)
+    open_weights = (
         packed
         for packed in doubtful_packed(checkpoint)
         if packed.fault is None and packed.witness is None and len(packed.readings) > 1
     )
-    for _, several in groupby(unproven, lambda packed: id(packed.component)):
+    for _, several in groupby(open_weights, lambda packed: id(packed.component)):
         open_ones = list(several)
         first = open_ones[0]
         component = first.component

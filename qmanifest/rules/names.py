@@ -35,7 +35,7 @@ def missing_tensor(checkpoint: Checkpoint) -> Iterator[Problem]:
         suggest = Suggester(store.evidence.logical)
         for weight in weights:
             renamed = (component.name, weight.pointer) in checkpoint.renames
-            if weight.name in store.index or renamed:
+            if weight.codes in store.index or renamed:
                 continue
             nearest = suggest.nearest(weight.name)
             meant = f"correct the name to {nearest!r}, or run" if nearest else "run"
@@ -67,12 +67,13 @@ def undeclared(checkpoint: Checkpoint) -> Iterator[Problem]:
         declared |= {kept.name for kept in component.kept}
         declared |= {change.example for change in checkpoint.renames.values()}
         for name in sorted(store.evidence.packed - declared):
-            tensor = store.index[name]
+            family, tensor = store.evidence.stored[name]
+            called = "" if tensor.name == name else f" as {tensor.name!r}"
             yield Problem(
-                f"{name!r} is stored packed ({tensor}) and no entry of "
-                f"{checkpoint.config_name} quantizes it",
+                f"{name!r} is stored packed{called} ({tensor}, {family.title}) and no "
+                f"entry of {checkpoint.config_name} quantizes it",
                 (
-                    Location(tensor.file, tensor=name),
+                    Location(tensor.file, tensor=tensor.name),
                     Location(checkpoint.config_name, component.pointer),
                 ),
                 expected="an entry",

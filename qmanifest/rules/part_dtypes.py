@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from qmanifest.families import DENSE, WORDS
+from qmanifest.families import DENSE, MLX_NAMES, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubtful_by_component
+from qmanifest.rules.misfits import wrong_dtypes
 from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
     for component, store, weights in doubtful_by_component(checkpoint):
         for weight in weights:
             codes = store.index.get(weight.name)
-            if codes is not None and codes.dtype in WORDS:
+            if weight.names is MLX_NAMES and codes is not None and codes.dtype in WORDS:
                 yield from _part_dtypes(checkpoint, weight, store)
         for kept in component.kept:
             tensor = store.index.get(kept.name)
@@ -54,6 +55,7 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
                     hint="store it 16-bit, as the config says",
                     severity=Severity.WARNING,
                 )
+    yield from wrong_dtypes(checkpoint)
     yield from _mixed_packings(checkpoint)
 
 
@@ -111,7 +113,7 @@ def _mixed_packings(checkpoint: Checkpoint) -> Iterator[Problem]:
         (weight, store.index[weight.name])
         for component, store in checkpoint.found()
         for weight in component.weights
-        if weight.name in store.evidence.packed
+        if weight.names is MLX_NAMES and weight.name in store.evidence.packed
     ]
     packs = Counter(weight.scheme.pack for weight, _ in stored)
     if len(packs) < 2:  # noqa: PLR2004 - a mix takes two

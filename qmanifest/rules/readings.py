@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from qmanifest.families import WORDS
 from qmanifest.layouts import ROWS
-from qmanifest.schemes import Microscaling
+from qmanifest.schemes import Affine, Microscaling, ZeroPoint
 from qmanifest.witness import Witness, witness
 
 if TYPE_CHECKING:
@@ -147,6 +147,8 @@ def packed_weights(
 def _packed(
     checkpoint: Checkpoint, component: Component, weight: Weight, store: Store
 ) -> Packed | None:
+    if not isinstance(weight.scheme, (Affine, ZeroPoint, Microscaling)):
+        return None
     codes = store.index.get(weight.codes)
     scales = store.index.get(weight.names.name(weight.name, "scales"))
     if codes is None or scales is None or codes.dtype not in WORDS:

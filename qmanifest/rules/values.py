@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
+from qmanifest.rules.zero_points import other_conventions
 from qmanifest.schemes import ZeroPoint
 
 if TYPE_CHECKING:
@@ -136,13 +137,17 @@ def zero_codes(checkpoint: Checkpoint) -> Iterator[Problem]:
 
 @rule("QM506", "zero-point-range", Severity.ERROR, needs=Depth.DATA)
 def zero_point_range(checkpoint: Checkpoint) -> Iterator[Problem]:
-    """Zero points stored as codes lie beyond the largest code.
+    """Zero points are stored in another convention, or beyond the largest code.
+
+    Those of a symmetric weight are all the middle code, or one less where the format
+    stores them so; if they are not, it is a warning.
 
     ## Why it matters
-    They are zero points of another width, or bytes of something else.
+    They are zero points of another width or format, or bytes of something else: every
+    weight is off by whole steps.
 
     ## Fix
-    Convert the layer again.
+    Declare the format that is stored, or convert the layer again.
     """
     for counts in _scanned(checkpoint):
         if counts.out_of_range:
@@ -155,6 +160,7 @@ def zero_point_range(checkpoint: Checkpoint) -> Iterator[Problem]:
                 counts.out_of_range,
                 "convert the layer again",
             )
+    yield from other_conventions(checkpoint)
 
 
 @rule("QM507", "nan-byte", Severity.ERROR, needs=Depth.DATA)

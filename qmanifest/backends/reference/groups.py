@@ -1,65 +1,53 @@
-"""The exact numpy reference: what the stored numbers of every scheme stand for.
-
-It is written to be read and it is what every other backend is judged by. For affine
-and microscaling weights it gives, bit for bit, what `mx.dequantize` gives on the CPU.
-
-To add a scheme, write a function as those below and a branch in `_weights`.
-"""
+"""The schemes of MLX's layout: rows of codes, one number per group of inputs."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from qmanifest.backends.base import AMAX_UNIT, require_parts
+from qmanifest.backends.base import AMAX_UNIT
 from qmanifest.elements import ELEMENTS
 from qmanifest.errors import BackendError
-from qmanifest.packings import PACKINGS
-from qmanifest.packings.arrays import Stored, from_float32, row_blocks, to_float32
+from qmanifest.packings import ROWS
+from qmanifest.packings.arrays import Stored, from_float32, to_float32
 from qmanifest.packings.base import require_codes
-from qmanifest.schemes import Affine, Microscaling, ZeroPoint
+from qmanifest.schemes import Affine, ZeroPoint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from qmanifest.packings.arrays import AnyArray, Codes, Float32
-    from qmanifest.schemes import Scheme
+    from qmanifest.packings.arrays import Codes, Float32
+    from qmanifest.schemes import Microscaling, RowScheme
     from qmanifest.tensors import Shape
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-Float64: TypeAlias = npt.NDArray[np.float64]
 
 
-def dequantize(scheme: Scheme, parts: Mapping[str, Stored], shape: Shape) -> Float32:
-    """Rebuild a weight from its stored parts.
-
-    Args:
-        scheme: what the parts mean.
-        parts: the stored tensors by role, as in `scheme.parts`.
-        shape: logical, `(..., out_features, in_features)`.
-
-    Returns:
-        float32 of `shape`. Weights with F16 or BF16 scales were rounded to that dtype
-        first, as described at the function of their scheme, and widening is exact.
+def row_decoder(
+    scheme: RowScheme, parts: Mapping[str, Stored], shape: Shape
+) -> Callable[[slice], Float32]:
+    """Prepare to rebuild rows of a weight, `(rows, in_features)`.
 
     Raises:
-        BackendError: a part is absent, or of another dtype or shape.
+        BackendError: the scheme's packing is none of rows.
 
     """
-    require_parts(scheme, parts, shape)
-    rows, width = math.prod(shape[:-1]), shape[-1]
+    packing, width = ROWS.get(scheme.pack), shape[-1]
+    if packing is None:
+        raise BackendError(f"{scheme} is not packed row by row")
     tables = {role: _by_row(role, part, shape) for role, part in parts.items()}
-    weight = np.empty((rows, width), np.float32)
-    for block in row_blocks(rows, width):
+
+    def rebuild(block: slice) -> Float32:
         some = {
             role: Stored(part.dtype, part.array[block]) for role, part in tables.items()
         }
-        codes = PACKINGS[scheme.pack].unpack(some["codes"].array, scheme.bits, width)
-        weight[block] = _weights(scheme, codes, some)
-    return weight.reshape(shape)
+        codes = packing.unpack(some["codes"].array, scheme.bits, width)
+        return _weights(scheme, codes, some)
+
+    return rebuild
 
 
 def dequantize_affine(
@@ -171,22 +159,7 @@ def dequantize_microscaling(
         return values[codes] * _per_code(scale, codes.shape, scheme.group_size)
 
 
-def matmul(x: AnyArray, weight: AnyArray) -> Float64:
-    """Multiply `x @ weight.T` in float64.
-
-    Args:
-        x: `(..., in_features)`.
-        weight: `(out_features, in_features)`.
-
-    Returns:
-        `(..., out_features)` float64. The products are exact where both factors are
-        float32 or narrower; their sum has float64's rounding error, in no fixed order.
-
-    """
-    return x.astype(np.float64) @ weight.astype(np.float64).T
-
-
-def _weights(scheme: Scheme, codes: Codes, parts: Mapping[str, Stored]) -> Float32:
+def _weights(scheme: RowScheme, codes: Codes, parts: Mapping[str, Stored]) -> Float32:
     """Rebuild rows of a weight, `(rows, in_features)`."""
     scales, group_size = parts["scales"], scheme.group_size
     if isinstance(scheme, Affine):
@@ -195,11 +168,9 @@ def _weights(scheme: Scheme, codes: Codes, parts: Mapping[str, Stored]) -> Float
     if isinstance(scheme, ZeroPoint):
         made = dequantize_zero_point(codes, scales, parts["zeros"], group_size)
         return to_float32(made)
-    if isinstance(scheme, Microscaling):
-        amax = parts.get("global_scale")
-        factor = to_float32(amax) if scheme.global_scale == "amax" and amax else None
-        return dequantize_microscaling(codes, scales.array, scheme, factor)
-    assert_never(scheme)
+    amax = parts.get("global_scale")
+    factor = to_float32(amax) if scheme.global_scale == "amax" and amax else None
+    return dequantize_microscaling(codes, scales.array, scheme, factor)
 
 
 def _by_row(role: str, part: Stored, shape: Shape) -> Stored:
