@@ -93,6 +93,10 @@ class Entry:
     """How bad it is when nothing matches; None where that is no news."""
     appended: str = ""
     """What the dialect appends to the text to name a tensor: `.weight` for modules."""
+    reader: str = ""
+    """Id of the reader whose meaning of the text counts, where formats have several."""
+    also_read: tuple[str, ...] = ()
+    """Ids of the readers that read the same line and may mean other names by it."""
 
 
 @dataclass(frozen=True, slots=True)

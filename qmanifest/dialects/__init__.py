@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from qmanifest.dialects import gptq, mlx, q4_lists, tensor_map
+from qmanifest.dialects import awq, gptq, mlx, q4_lists, tensor_map
 from qmanifest.errors import UnknownDialectError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ DIALECTS: Final[tuple[Dialect[Any], ...]] = (
     q4_lists.DIALECT,
     mlx.DIALECT,
     gptq.DIALECT,
+    awq.DIALECT,
 )
 
 

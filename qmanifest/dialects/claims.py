@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Entry
 from qmanifest.patterns import (
+    READERS,
     Pattern,
     Syntax,
     check,
@@ -20,7 +21,7 @@ from qmanifest.patterns import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from qmanifest.dialects.base import Place
     from qmanifest.findings import Defect
@@ -35,6 +36,17 @@ class Claim(msgspec.Struct, frozen=True):
     purpose: Literal["quantize", "keep"]
     unused: Severity | None = Severity.ERROR
     appended: str = ""
+    """What the names of modules, which the pattern is about, lack to be tensor names."""
+    reader: str = ""
+    """The reader whose meaning of the text counts; empty where the pattern has it all."""
+    also_read: tuple[str, ...] = ()
+    """The other readers of the same line."""
+
+    def ways(self) -> tuple[Pattern, ...]:
+        """Give every pattern that the line stands for."""
+        if not self.reader:
+            return (self.pattern,)
+        return READERS[self.reader].patterns(self.pattern.text)
 
 
 def expand(
@@ -46,7 +58,7 @@ def expand(
         An entry for each claim, in order, and a defect for each unusable pattern.
 
     """
-    patterns = [_full(claim) for claim in claims]
+    ways = [claim.ways() for claim in claims]
     defects = tuple(
         place.defect(
             DefectKind.BAD_PATTERN,
@@ -55,14 +67,9 @@ def expand(
             hint="write it as a glob, or as a regular expression without "
             "look-around and back-references",
         )
-        for claim, pattern in zip(claims, patterns, strict=True)
-        if (reason := check(pattern)) is not None
+        for claim, patterns in zip(claims, ways, strict=True)
+        if (reason := next(filter(None, map(check, patterns)), None)) is not None
     )
-    if names is None:
-        matched = [literal_names(pattern) or () for pattern in patterns]
-    else:
-        matches = match(patterns, names)
-        matched = [matches.of(number) for number in range(len(patterns))]
     entries = tuple(
         Entry(
             place.pointer(*claim.parts),
@@ -71,17 +78,44 @@ def expand(
             found,
             claim.unused,
             claim.appended,
+            claim.reader,
+            claim.also_read,
         )
-        for claim, found in zip(claims, matched, strict=True)
+        for claim, found in zip(claims, _matched(claims, ways, names), strict=True)
     )
     return entries, defects
 
 
-def _full(claim: Claim) -> Pattern:
-    """Read the claim's text as the tensor name that it stands for."""
-    if not claim.appended:
-        return claim.pattern
-    return replace(claim.pattern, text=claim.pattern.text + claim.appended)
+def _matched(
+    claims: Sequence[Claim],
+    ways: Sequence[tuple[Pattern, ...]],
+    names: Sequence[str] | None,
+) -> Iterator[tuple[str, ...]]:
+    """Walk over the names that each claim is about."""
+    if names is None:
+        for claim, patterns in zip(claims, ways, strict=True):
+            listed = [literal_names(pattern) or () for pattern in patterns]
+            yield tuple(name + claim.appended for name in _union(claim, listed))
+        return
+    appended = [
+        claim.appended
+        for claim, patterns in zip(claims, ways, strict=True)
+        for _ in patterns
+    ]
+    matches = match([each for patterns in ways for each in patterns], names, appended)
+    start = 0
+    for claim, patterns in zip(claims, ways, strict=True):
+        stop = start + len(patterns)
+        yield _union(claim, [matches.of(number) for number in range(start, stop)])
+        start = stop
+
+
+def _union(claim: Claim, found: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Put what several patterns of a line match together, without repeats."""
+    first = found[0]
+    if len(found) == 1 or (first and READERS[claim.reader].exact_wins):
+        return first
+    return tuple(dict.fromkeys(chain.from_iterable(found)))
 
 
 def is_exact(entry: Entry) -> bool:

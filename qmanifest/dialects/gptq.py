@@ -10,7 +10,6 @@ FORMATS 2 is retold in docs/dialects/gptq.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 from annotated_types import Ge
@@ -30,14 +29,13 @@ from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
-from qmanifest.dtypes import FLOAT
 from qmanifest.errors import EmitError
 from qmanifest.families import GPTQ
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax
-from qmanifest.schemes import Integer, Zero
-from qmanifest.spreads import Spread
+from qmanifest.schemes import Integer
+from qmanifest.schemes.qweight import gptq
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 METHODS: Final = ("gptq", "gptqmodel")
 BITS: Final = (2, 3, 4, 5, 6, 7, 8)
-PLANAR: Final = (5, 6, 7)
-"""Widths that are stored in planes whatever the format is called."""
 V2: Final = ("gptq_v2", "gptq_p")
 """Formats whose zero points are stored as they are; others store them minus one."""
 SUFFIX: Final = ".weight"
@@ -154,26 +150,15 @@ def _of(kind: type[T], value: object, default: T) -> T:
     return value if type(value) is kind else default
 
 
-@cache
 def scheme_of(numbers: Numbers, layout: str) -> Scheme:
     """Name the scheme of a module; `layout` is the checkpoint's format."""
-    planes = layout == "gptq_p" or numbers.bits in PLANAR
-    zero = Zero(
-        "code",
-        ("I32",),
-        "i32-planes" if planes else "i32-lsb",
-        plus=0 if planes or layout in V2 else 1,
-        symmetric=numbers.sym,
-    )
-    return Integer(
+    return gptq(
         numbers.bits,
-        "i32-planes-down" if planes else "i32-lsb-down",
-        "unsigned",
-        Spread(1, max(numbers.group_size, 0), "transposed"),
-        FLOAT,
-        zero,
-        "listed" if numbers.act else "may-be-listed",
-        "float32",
+        max(numbers.group_size, 0),
+        plus=0 if layout in V2 else 1,
+        planes=layout == "gptq_p",
+        symmetric=numbers.sym,
+        listed=numbers.act,
     )
 
 

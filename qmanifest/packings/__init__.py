@@ -6,7 +6,7 @@ To add one, describe it in `qmanifest.layouts`, write a module with the members 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from qmanifest.packings import (
     awq,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from qmanifest.packings.arrays import Codes, Words
     from qmanifest.tensors import Shape
 
+Packing: TypeAlias = RowPacking | WholePacking
+
 _ROWS: Final[tuple[RowPacking, ...]] = (
     *(u32_lsb, u8_nibbles, I32_STREAM, U8_STREAM, whole_words, planes, awq),
 )
@@ -43,7 +45,7 @@ ROWS: Final[dict[str, RowPacking]] = {each.layout.id: each for each in _ROWS}
 """Packings of rows, which can be taken apart row by row."""
 WHOLES: Final[dict[str, WholePacking]] = {each.layout.id: each for each in _WHOLES}
 """Packings of whole weights."""
-PACKINGS: Final[dict[str, RowPacking | WholePacking]] = {**ROWS, **WHOLES}
+PACKINGS: Final[dict[str, Packing]] = {**ROWS, **WHOLES}
 """Every packing by the id of its layout."""
 
 
@@ -72,4 +74,13 @@ def unpack(layout: str, words: Words, bits: int, shape: Shape) -> Codes:
     return rows.unpack(words, bits, shape[-1])
 
 
-__all__ = ["PACKINGS", "ROWS", "WHOLES", "RowPacking", "WholePacking", "pack", "unpack"]
+__all__ = [
+    "PACKINGS",
+    "ROWS",
+    "WHOLES",
+    "Packing",
+    "RowPacking",
+    "WholePacking",
+    "pack",
+    "unpack",
+]

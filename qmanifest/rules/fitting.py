@@ -12,9 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
+from qmanifest.families import GPTQ
 from qmanifest.layouts import LAYOUTS
 from qmanifest.reading.tensor_bytes import read_tensor
 from qmanifest.schemes import Codebook, Integer, Opaque, Scaled
+from qmanifest.schemes.qweight import RIVALS
 from qmanifest.witness import Witness, witness
 
 if TYPE_CHECKING:
@@ -121,6 +123,18 @@ class Fit:
             if self._fits(replace(scheme, bits=bits, spread=spread)):
                 found.append((bits, group))
         return tuple(found)
+
+    @cached_property
+    def rival(self) -> str | None:
+        """What the parts are of instead, where another format of the names fits."""
+        scheme = self.weight.scheme
+        if not isinstance(scheme, Integer) or self.weight.names is not GPTQ.names:
+            return None
+        for title, make in RIVALS:
+            other = make(scheme.bits, scheme.group_size)
+            if other.pack != scheme.pack and self._fits(other):
+                return title
+        return None
 
     @cached_property
     def fault(self) -> Fault | None:

@@ -37,7 +37,9 @@ def _problem(checkpoint: Checkpoint, fit: Fit) -> Problem:
     shape = f" of shape {list(fit.shape)}" if fit.shape else ""
     would = " or ".join(_reading(bits, group) for bits, group in fit.readings)
     hint = "convert the layer again"
-    if would:
+    if fit.rival:
+        would, hint = fit.rival, f"declare {fit.rival}: that is what is stored"
+    elif would:
         hint = f"declare {would} for it, or {hint}"
     return Problem(
         f"{weight.name!r}{shape} is declared {scheme} by "
