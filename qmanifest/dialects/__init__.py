@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from qmanifest.dialects import awq, gptq, mlx, q4_lists, tensor_map
+from qmanifest.dialects import (
+    awq,
+    fp8,
+    gptq,
+    mlx,
+    modelopt,
+    mxfp4,
+    q4_lists,
+    tensor_map,
+)
 from qmanifest.errors import UnknownDialectError
 
 if TYPE_CHECKING:
@@ -18,6 +27,9 @@ DIALECTS: Final[tuple[Dialect[Any], ...]] = (
     mlx.DIALECT,
     gptq.DIALECT,
     awq.DIALECT,
+    fp8.DIALECT,
+    modelopt.DIALECT,
+    mxfp4.DIALECT,
 )
 
 

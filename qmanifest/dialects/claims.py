@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
@@ -42,11 +43,19 @@ class Claim(msgspec.Struct, frozen=True):
     also_read: tuple[str, ...] = ()
     """The other readers of the same line."""
 
-    def ways(self) -> tuple[Pattern, ...]:
-        """Give every pattern that the line stands for."""
-        if not self.reader:
-            return (self.pattern,)
-        return READERS[self.reader].patterns(self.pattern.text)
+    def ways(self) -> tuple[tuple[Pattern, str], ...]:
+        """Give every pattern that the line stands for, and what to append to each."""
+        patterns = (
+            READERS[self.reader].patterns(self.pattern.text)
+            if self.reader
+            else (self.pattern,)
+        )
+        return tuple(
+            (replace(each, text=each.text + self.appended), "")
+            if each.syntax is Syntax.EXACT and self.appended
+            else (each, self.appended)
+            for each in patterns
+        )
 
 
 def expand(
@@ -68,7 +77,7 @@ def expand(
             "look-around and back-references",
         )
         for claim, patterns in zip(claims, ways, strict=True)
-        if (reason := next(filter(None, map(check, patterns)), None)) is not None
+        if (reason := next(filter(None, (check(each) for each, _ in patterns)), None))
     )
     entries = tuple(
         Entry(
@@ -88,26 +97,22 @@ def expand(
 
 def _matched(
     claims: Sequence[Claim],
-    ways: Sequence[tuple[Pattern, ...]],
+    ways: Sequence[tuple[tuple[Pattern, str], ...]],
     names: Sequence[str] | None,
 ) -> Iterator[tuple[str, ...]]:
     """Walk over the names that each claim is about."""
+    flat = [way for patterns in ways for way in patterns]
     if names is None:
-        for claim, patterns in zip(claims, ways, strict=True):
-            listed = [literal_names(pattern) or () for pattern in patterns]
-            yield tuple(name + claim.appended for name in _union(claim, listed))
-        return
-    appended = [
-        claim.appended
-        for claim, patterns in zip(claims, ways, strict=True)
-        for _ in patterns
-    ]
-    matches = match([each for patterns in ways for each in patterns], names, appended)
-    start = 0
+        listed = [
+            tuple(name + end for name in literal_names(pattern) or ())
+            for pattern, end in flat
+        ]
+    else:
+        matches = match([p for p, _ in flat], names, [end for _, end in flat])
+        listed = [matches.of(number) for number in range(len(flat))]
+    found = iter(listed)
     for claim, patterns in zip(claims, ways, strict=True):
-        stop = start + len(patterns)
-        yield _union(claim, [matches.of(number) for number in range(start, stop)])
-        start = stop
+        yield _union(claim, [next(found) for _ in patterns])
 
 
 def _union(claim: Claim, found: Sequence[tuple[str, ...]]) -> tuple[str, ...]:

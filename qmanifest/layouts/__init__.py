@@ -26,6 +26,7 @@ from qmanifest.layouts.rows import (
     F8_E4M3,
     F8_E5M2,
     I8,
+    I8_LSB,
     I32_AWQ,
     I32_LSB,
     I32_PLANES,
@@ -56,6 +57,7 @@ _ROWS: Final = (
     I32_PLANES,
     I32_AWQ,
     U8_LSB,
+    I8_LSB,
 )
 _OTHERS: Final[tuple[Layout, ...]] = (
     *(I8, U8, F8_E4M3, F8_E5M2),
@@ -75,6 +77,7 @@ __all__ = [
     "F8_E5M2",
     "FLAT",
     "I8",
+    "I8_LSB",
     "I16_AWQ_FAST",
     "I32_AWQ",
     "I32_AWQ_ACROSS",

@@ -115,6 +115,7 @@ I32_PLANES: Final = RowLayout("i32-planes", "I32", 32, EVERY_WIDTH[1:], unit=32)
 I32_AWQ: Final = RowLayout("i32-awq", "I32", 32, (4,))
 """Eight codes in a word, in the order 0, 2, 4, 6, 1, 3, 5, 7."""
 U8_LSB: Final = RowLayout("u8-lsb", "U8", 8, EVERY_WIDTH)
+I8_LSB: Final = RowLayout("i8-lsb", "I8", 8, EVERY_WIDTH)
 I8: Final = PlainLayout("i8", "I8", EVERY_WIDTH)
 U8: Final = PlainLayout("u8", "U8", EVERY_WIDTH)
 F8_E4M3: Final = PlainLayout("f8-e4m3", "F8_E4M3", (8,))

@@ -19,7 +19,7 @@ from qmanifest.packings import (
 )
 from qmanifest.packings.base import RowPacking, WholePacking, require_words
 from qmanifest.packings.flat_high import FLAT_HIGH
-from qmanifest.packings.padded_streams import I32_STREAM, U8_STREAM
+from qmanifest.packings.padded_streams import I8_STREAM, I32_STREAM, U8_STREAM
 from qmanifest.packings.plain import PLAIN
 from qmanifest.packings.split_words import SPLIT
 from qmanifest.packings.turned import TURNED
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Packing: TypeAlias = RowPacking | WholePacking
 
 _ROWS: Final[tuple[RowPacking, ...]] = (
-    *(u32_lsb, u8_nibbles, I32_STREAM, U8_STREAM, whole_words, planes, awq),
+    *(u32_lsb, u8_nibbles, I32_STREAM, U8_STREAM, I8_STREAM, whole_words, planes, awq),
 )
 _WHOLES: Final[tuple[WholePacking, ...]] = (
     *PLAIN,

@@ -1,4 +1,4 @@
-"""`i32-lsb` and `u8-lsb`: the bit stream of `u32-lsb`, in other words.
+"""`i32-lsb`, `u8-lsb` and `i8-lsb`: the bit stream of `u32-lsb`, in other words.
 
 A row of int32 words may end inside a word, whose other bits are zero. A row of bytes
 fills them. For bits=6 in bytes, as FP6 is stored:
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from qmanifest.layouts import I32_LSB, U8_LSB
+from qmanifest.layouts import I8_LSB, I32_LSB, U8_LSB
 from qmanifest.packings.arrays import storage_dtype
 from qmanifest.packings.base import codes_per_row, require_codes
 from qmanifest.packings.rows import as_table
@@ -55,3 +55,4 @@ class Stream:
 
 I32_STREAM: Final = Stream(I32_LSB)
 U8_STREAM: Final = Stream(U8_LSB)
+I8_STREAM: Final = Stream(I8_LSB)

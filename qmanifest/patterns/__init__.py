@@ -14,7 +14,7 @@ from qmanifest.patterns.fused import FUSED, Expanded, Split, expand
 from qmanifest.patterns.matching import Matches, match
 from qmanifest.patterns.plain import tag_of
 from qmanifest.patterns.reader import Reader, looks_like_class
-from qmanifest.patterns.readers import READ_BY, READERS
+from qmanifest.patterns.readers import READ_BY, READERS, read_by
 from qmanifest.patterns.suggestions import Suggester, near, nearest
 from qmanifest.patterns.syntax import Pattern, Syntax, read_entry
 
@@ -41,6 +41,7 @@ __all__ = [
     "match",
     "near",
     "nearest",
+    "read_by",
     "read_entry",
     "tag_of",
 ]

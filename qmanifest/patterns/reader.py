@@ -48,6 +48,8 @@ class Reader:
     """Whether a text that is a module's name means that module alone."""
     first_wins: bool = False
     """Whether of several texts that match a name the first one decides."""
+    blocks_only: bool = False
+    """Whether it asks about the decoder's blocks alone, and keeps all else anyway."""
     fused: Literal["no", "shards", "either"] = "no"
     """Whose names it asks for where it loads modules fused: the shards', which have to
     agree, or the fused module's too."""

@@ -56,6 +56,7 @@ _ALL: Final = (
         "AutoAWQ",
         (Syntax.IN_BLOCK,),
         "casper-hansen/AutoAWQ, awq/utils/module.py, exclude_layers_to_not_quantize",
+        blocks_only=True,
     ),
     Reader(
         "vllm-awq",
@@ -218,3 +219,14 @@ READ_BY: Final[dict[tuple[str, str], tuple[str, ...]]] = {
 """Ids of the readers by format and key: first whose meaning is used here, then the
 others that read the same texts. quanto's `include` and `exclude` are arguments, and
 stand in no file."""
+
+
+def read_by(dialect: str, key: str) -> tuple[str, tuple[str, ...]]:
+    """Name the reader of a list whose meaning is used, and the others.
+
+    Raises:
+        KeyError: it is not known who reads the list.
+
+    """
+    first, *others = READ_BY[dialect, key]
+    return first, tuple(others)

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODEL_CONFIG: Final = "config.json"
-CONFIG_NAMES: Final = ("quant_config.json", "quantize_config.json", "quantization.json")
+CONFIG_NAMES: Final = (
+    "quant_config.json",
+    "quantize_config.json",
+    "hf_quant_config.json",
+    "quantization.json",
+)
 """Names of files that hold a quantization config and nothing else, best first."""
 BLOCKS: Final = ("quantization", "quantization_config", "compression_config")
 """Keys of a model's config under which a quantization config lies."""

@@ -9,11 +9,13 @@ from qmanifest.patterns import (
     READERS,
     Comparison,
     Pattern,
+    Reader,
     Syntax,
     check,
     disagreements,
     looks_like_class,
     match,
+    read_by,
 )
 from qmanifest.patterns.comparing import MOST_EXAMPLES
 from qmanifest.patterns.reader import simplest
@@ -99,53 +101,80 @@ def test_all_that_read_a_list_are_known() -> None:
         assert reader.source
 
 
-def test_readers_disagree_with_examples_of_both_kinds() -> None:
-    readers = [READERS[each] for each in READ_BY["awq", "modules_to_not_convert"]]
-    vllm, autoawq, transformers, autoround = readers
+def readers(*ids: str) -> list[Reader]:
+    return [READERS[each] for each in ids]
+
+
+def test_readers_disagree_with_examples() -> None:
+    awq = readers(*READ_BY["awq", "modules_to_not_convert"])
     names = [f"{module}.weight" for module in MODULES] + ["model.layers.1.norm.bias"]
-    first, second = disagreements("layers.1", readers, names, ".weight")
-    assert (first.reader, first.other) == (vllm, autoawq)
-    assert first.only_reader == tuple(
-        f"{module}.weight" for module in (QUERY_1, QUERY_10, ROUTER_10)
+    found, second = disagreements(["mlp", "layers.1"], awq, names, ".weight")
+    assert (found.text, found.reader.id, found.other.id) == (
+        *(0, "vllm-awq", "transformers"),
     )
-    assert (first.only_other, first.number) == ((), 3)
-    assert second.other is transformers
-    assert autoround not in (first.other, second.other)
+    assert found.only_reader == (f"{GATE_0}.weight", f"{ROUTER_10}.weight")
+    assert (found.only_other, found.number) == ((), 2)
+    assert (second.text, second.number) == (1, 2)
+
+
+def test_readers_disagree_about_a_list_and_not_each_text() -> None:
+    pair = readers("vllm-awq", "transformers")
+    first, second = disagreements(["mlp.gate", "layers.10"], pair, MODULES)
+    assert (first.text, first.only_reader) == (0, (GATE_0,))  # both keep the router
+    assert (second.text, second.only_reader) == (1, (QUERY_10,))
+    covered = ["mlp.gate", "layers.10", QUERY_10, GATE_0]
+    assert disagreements(covered, pair, MODULES) == ()
 
 
 def test_what_only_the_other_reader_matches() -> None:
-    (found,) = disagreements(
-        "lm_head", [READERS["vllm-fp8"], READERS["transformers"]], MODULES
-    )
+    (found,) = disagreements(["lm_head"], readers("vllm-fp8", "transformers"), MODULES)
     assert (found.only_reader, found.only_other) == ((), ("visual.lm_head",))
 
 
-def test_examples_are_few() -> None:
+def test_examples_are_few_and_a_name_is_told_once() -> None:
     names = [f"model.layers.{number}.x" for number in range(50)]
-    readers = [READERS["vllm-awq"], READERS["vllm-fp8"]]
-    (found,) = disagreements("x", readers, names)
+    texts = ["x", ".x", "model.layers.7.x"]
+    (found,) = disagreements(texts, readers("vllm-awq", "vllm-fp8"), names)
     assert len(found.only_reader) == MOST_EXAMPLES
-    assert found.number == 50
+    assert found.number == 49
 
 
-def test_a_text_that_a_reader_cannot_use_is_not_compared() -> None:
+def test_what_cannot_be_compared_is_left_out() -> None:
+    awq = readers("vllm-awq", "transformers")
+    assert disagreements(["*.mlp"], awq, MODULES) == ()
+    assert disagreements(["*.mlp"], awq[::-1], MODULES) == ()
+    assert disagreements(["mlp"], awq[:1], MODULES) == ()
+    assert disagreements(["mlp"], [], MODULES) == ()
+    assert disagreements(["visual"], readers("vllm-awq", "autoawq"), MODULES) == ()
+
+
+def test_texts_that_mean_the_same_to_both_are_not_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     comparison = Comparison(MODULES)
-    awq = [READERS["vllm-awq"], READERS["transformers"]]
-    assert comparison.of("*.mlp", awq) == ()
-    assert comparison.of("*.mlp", awq[::-1]) == ()
-    assert comparison.of("mlp", awq[:1]) == ()
-    assert comparison.of("mlp", []) == ()
+    monkeypatch.delattr(Comparison, "_matched")
+    pair = readers("modelopt", "quark")
+    assert list(comparison.of(["lm_head", "model.*"], pair)) == []
 
 
 def test_fused_names_count_for_the_readers_that_ask_for_them() -> None:
-    library, engine = (
-        READERS[each] for each in READ_BY["compressed-tensors", "ignore"]
-    )
-    (found,) = disagreements(
-        "model.layers.0.self_attn.qkv_proj", [library, engine], MODULES
-    )
+    pair = readers(*READ_BY["compressed-tensors", "ignore"])
+    (found,) = disagreements(["model.layers.0.self_attn.qkv_proj"], pair, MODULES)
     assert found.only_other == (QUERY_0, KEY_0, VALUE_0)
-    assert disagreements("re:.*q_proj", [library, engine], MODULES) == ()
+    assert disagreements(["re:.*q_proj"], pair, MODULES) == ()
+
+
+def test_a_name_wins_over_an_expression() -> None:
+    names = ["a.b", "a-b", "x.a.b"]
+    assert disagreements(["a.b"], readers("autoround", "vllm-fp8"), names) == ()
+    (found,) = disagreements(["a.?b"], readers("autoround", "vllm-fp8"), names)
+    assert found.number == 3
+
+
+def test_read_by() -> None:
+    assert read_by("fp8", "ignored_layers") == ("vllm-fp8", ("transformers",))
+    with pytest.raises(KeyError):
+        read_by("fp8", "nothing")
 
 
 @pytest.mark.parametrize(
