@@ -147,7 +147,7 @@ def _family(
     if dtype in DENSE:
         if len(tensor.shape) == 2 and f"{name}.absmax" in index:  # noqa: PLR2004 - a column
             return BNB4, name  # bytes that are viewed as floats
-        if not name.endswith(".W_q"):
+        if not name.endswith((".W_q", ".compressed")):
             return None, name
     for family in BY_DTYPE.get(dtype, ()):
         weight = family.weight(name, dtype, index)
@@ -155,6 +155,8 @@ def _family(
             return family, weight
     if dtype in WORDS and _is_mlx(name, tensor, index):
         return MLX, name
+    if dtype == "U8" and tensor.shape[1:] == (1,) and name.endswith(".weight"):
+        return BNB4, name  # a column of bytes that has lost all beside it
     return None, name
 
 

@@ -134,6 +134,11 @@ PACKED: Final = Family(
         g_idx=".weight_g_idx",
         input_scale=".input_scale",
         input_global_scale=".input_global_scale",
+        input_zero_point=".input_zero_point",
+        output_scale=".output_scale",
+        output_zero_point=".output_zero_point",
+        marlin_scales=".scale_packed",
+        marlin_meta=".meta",
     ),
     ("I32", "U8"),
     alone=("I32", "U8"),
@@ -188,11 +193,28 @@ SCALED: Final = Family(
         global_scale=".weight_scale_2",
         input_scale=".input_scale",
         pre_quant_scale=".pre_quant_scale",
+        input_zero_point=".input_zero_point",
+        output_scale=".output_scale",
+        output_zero_point=".output_zero_point",
     ),
     (*F8, "U8", "I8", "I32", "I16"),
     ("scales",),
     alone=F8,
     own=("global_scale",),
+)
+PRUNED: Final = Family(
+    "pruned",
+    "compressed-tensors, pruned",
+    _parts(
+        ".compressed",
+        bitmask=".bitmask",
+        shape=".shape",
+        row_offsets=".row_offsets",
+        scales=".weight_scale",
+        zeros=".weight_zero_point",
+    ),
+    (*FLOAT, *F8, "I8"),
+    ("bitmask",),
 )
 GPT_OSS: Final = Family(
     "gpt-oss",
@@ -273,6 +295,6 @@ MLX: Final = Family("mlx", "MLX", MLX_NAMES, WORDS, ("scales",), alone=("U32",))
 
 FAMILIES: Final = (
     *(GPTQ, PACKED, BNB4, BNB8, BLOCK_FP8, SCALED, EXPERT_FP8, GPT_OSS),
-    *(TORCHAO, HQQ, QUANTO_PACKED, QUANTO, EXL2, EXL3),
+    *(TORCHAO, HQQ, QUANTO_PACKED, QUANTO, EXL2, EXL3, PRUNED),
     *(METAL, MLX),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from qmanifest.dialects import (
     awq,
+    bitsandbytes,
     fp8,
     gptq,
     mlx,
@@ -30,6 +31,7 @@ DIALECTS: Final[tuple[Dialect[Any], ...]] = (
     fp8.DIALECT,
     modelopt.DIALECT,
     mxfp4.DIALECT,
+    bitsandbytes.DIALECT,
 )
 
 

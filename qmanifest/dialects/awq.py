@@ -32,7 +32,7 @@ from qmanifest.errors import EmitError
 from qmanifest.families import GPTQ
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
+from qmanifest.patterns import Pattern, Syntax, read_by
 from qmanifest.schemes.qweight import awq_gemm, awq_gemv, awq_gemv_fast
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ def _claims(document: AwqConfig) -> list[Claim]:
             "keep",
             Severity.NOTE,
             SUFFIX,
+            *read_by("awq", "modules_to_not_convert"),
         )
         for number, text in enumerate(document.modules_to_not_convert or ())
     ]

@@ -37,9 +37,9 @@ class Claim(msgspec.Struct, frozen=True):
     purpose: Literal["quantize", "keep"]
     unused: Severity | None = Severity.ERROR
     appended: str = ""
-    """What the names of modules, which the pattern is about, lack to be tensor names."""
+    """What names of modules lack to be names of tensors; no pattern is about it."""
     reader: str = ""
-    """The reader whose meaning of the text counts; empty where the pattern has it all."""
+    """The reader whose meaning of the text counts; empty: it is the pattern's."""
     also_read: tuple[str, ...] = ()
     """The other readers of the same line."""
 
@@ -128,15 +128,41 @@ def is_exact(entry: Entry) -> bool:
     return entry.pattern.syntax is Syntax.EXACT
 
 
-def as_whole_name(pattern: Pattern) -> str:
-    """Write a pattern as text that vocabularies of whole names read the same."""
-    if pattern.syntax is not Syntax.SUBSTRING:
-        return pattern.text
-    if read_entry(pattern.text).syntax is Syntax.EXACT:
-        return f"*{pattern.text}*"
-    return f"re:(?s:.*{_escaped(pattern.text)}.*)"
+def as_whole_name(pattern: Pattern, appended: str = "") -> str:
+    """Write a pattern as text that vocabularies of whole names read the same.
+
+    Args:
+        pattern: a pattern of any syntax.
+        appended: what the names that it matches lack to be whole.
+
+    Raises:
+        EmitError: no such text means the same.
+
+    """
+    text, known = pattern.text, _KNOWN.get(pattern.syntax)
+    if known == "{}" and (pattern.syntax is not Syntax.REGEX or not appended):
+        return text + appended
+    plain = read_entry(text).syntax is Syntax.EXACT
+    if known and (plain or pattern.syntax is Syntax.FNMATCH and "{" not in text):
+        return known.format(text) + appended
+    form = _FORMS.get(pattern.syntax)
+    if form is None or (
+        pattern.syntax is Syntax.BOUNDARY and may_end_in_dot(pattern.bare)
+    ):
+        raise EmitError(f"no words for the {pattern.syntax} entry {text!r}")
+    form = form.replace("TEXT", _escaped(text))
+    return f"re:{form.replace('REGEX', pattern.bare)}{_escaped(appended)}"
 
 
+_KNOWN: Final = {
+    Syntax.EXACT: "{}",
+    Syntax.GLOB: "{}",
+    Syntax.FNMATCH: "{}",
+    Syntax.REGEX: "{}",
+    Syntax.SUBSTRING: "*{}*",
+    Syntax.PREFIX: "{}*",
+    Syntax.SUFFIX: "*{}",
+}
 def as_entry(name: str) -> str:
     """Write a name as text that is read as that name alone, whatever it holds."""
     pattern = read_entry(name)

@@ -25,6 +25,7 @@ NO_ACTORDER: Final = (0, 19)
 """The version from which an order of groups is refused."""
 _LIVE: Final = ("token", "tensor", "tensor_group", "group")
 """Strategies of scales that are made when the model runs."""
+_FLOATS: Final = ("float-quantized", "naive-quantized")
 _WIDTHS: Final[dict[str, tuple[str, int, int | None]]] = {
     "nvfp4-pack-quantized": ("float", 4, 16),
     "mxfp4-pack-quantized": ("float", 4, 32),
@@ -52,7 +53,8 @@ def faults(args: QuantizationArgs, version: tuple[int, int] | None) -> Iterator[
     """Find what the library refuses in the arguments of any kind of numbers."""
     strategy, group = args.spread, args.group_size
     grouped = strategy in {"group", "tensor_group"}
-    if group == 0 or (grouped and (group is None or group < 0)):
+    untold = args.strategy is None and group == 0
+    if untold or (grouped and (group is None or group <= 0)):
         yield Fault("group_size", f"strategy {strategy} with group_size {group}")
     elif group is not None and group > 0 and not grouped:
         yield Fault("strategy", f"group_size {group} with strategy {strategy}")
@@ -112,7 +114,7 @@ def _plain_faults(stored: str, args: QuantizationArgs) -> Iterator[Fault]:
         yield Fault("type", "int-quantized with type float")
     elif stored == "float-quantized" and whole:
         yield Fault("type", "float-quantized with type int")
-    elif not whole and bits != 8 and stored.endswith(("float-quantized", "naive-quantized")):  # noqa: PLR2004, E501
+    elif not whole and bits != 8 and stored in _FLOATS:  # noqa: PLR2004 - a byte
         yield Fault("num_bits", f"{stored} stores floats of 8 bits, not {bits}")
     elif whole and not 1 <= bits <= 16:  # noqa: PLR2004 - two bytes
         yield Fault("num_bits", f"integers of {bits} bits")

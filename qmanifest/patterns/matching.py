@@ -219,8 +219,8 @@ def match(
     for pattern, end in zip(patterns, appended or [""] * len(patterns), strict=True):
         text = pattern.text
         if pattern.syntax is Syntax.EXACT and text.isascii():
-            fits = 0 < len(text) <= MAX_TEXT_BYTES
-            at = index.places.get(text + end) if fits else None
+            whole = text + end
+            at = index.places.get(whole) if 0 < len(whole) <= MAX_TEXT_BYTES else None
             found.append(() if at is None else (at,))
             continue
         if (pattern, end) not in known:

@@ -20,7 +20,7 @@ _ALL: Final = (
     ),
     Reader(
         "transformers",
-        "transformers, every method but HQQ",
+        "transformers",
         (Syntax.BOUNDARY,),
         "huggingface/transformers, quantizers/quantizers_utils.py, "
         "should_convert_module",
@@ -60,7 +60,7 @@ _ALL: Final = (
     ),
     Reader(
         "vllm-awq",
-        "vLLM, AWQ",
+        "vLLM for AWQ",
         (Syntax.SUBSTRING,),
         "vllm-project/vllm, layers/quantization/utils/quant_utils.py, "
         "is_layer_skipped(skip_with_substr=True)",
@@ -76,7 +76,7 @@ _ALL: Final = (
     ),
     Reader(
         "vllm-compressed-tensors",
-        "vLLM, compressed-tensors",
+        "vLLM for compressed-tensors",
         (Syntax.EXACT,),
         "vllm-project/vllm, layers/quantization/compressed_tensors/utils.py",
         marked=Syntax.RE_MATCH,
@@ -85,7 +85,7 @@ _ALL: Final = (
     ),
     Reader(
         "vllm-fp8",
-        "vLLM, FP8",
+        "vLLM for FP8",
         (Syntax.EXACT,),
         "vllm-project/vllm, layers/quantization/utils/quant_utils.py, is_layer_skipped",
         fused="shards",
@@ -98,14 +98,14 @@ _ALL: Final = (
     ),
     Reader(
         "vllm-modelopt",
-        "vLLM, ModelOpt",
+        "vLLM for ModelOpt",
         (Syntax.EXACT, Syntax.SUBSTRING, Syntax.FNMATCH),
         "vllm-project/vllm, layers/quantization/modelopt.py, is_layer_excluded",
         fused="either",
     ),
     Reader(
         "vllm-bitsandbytes",
-        "vLLM, bitsandbytes",
+        "vLLM for bitsandbytes",
         (Syntax.SEGMENT,),
         "vllm-project/vllm, layers/quantization/bitsandbytes.py, is_layer_skipped_bnb",
     ),
@@ -168,7 +168,7 @@ _ALL: Final = (
     ),
     Reader(
         "gemma",
-        "transformers, Gemma",
+        "transformers for Gemma",
         (Syntax.RE_SEARCH,),
         "huggingface/transformers, quantizers/quantizer_gemma.py",
         first_wins=True,

@@ -59,7 +59,9 @@ class Fit:
             return None
         known = self.witness.shape if self.witness else None
         whole = scheme.logical(self.codes.shape)
-        for shape in (known, self._width(whole), self._groups(scheme, whole), whole):
+        flat = (self.codes.nbytes * 8 // scheme.bits,) if scheme.bits else None
+        shapes = (known, self._width(whole), self._groups(scheme, whole), whole, flat)
+        for shape in shapes:
             if shape is not None and scheme.parts(shape)[0][2] == self.codes.shape:
                 return shape
         return known if whole is None else None
@@ -104,7 +106,7 @@ class Fit:
         """Whether every part is as `scheme` says."""
         shape = self._shape(scheme)
         known = self.witness
-        if shape is None or (known and known.in_features != shape[-1]):
+        if shape is None or (known and _is_other(shape, known)):
             return False
         return not any(self._uneven(scheme, shape))
 
@@ -141,7 +143,7 @@ class Fit:
         """What is wrong, as one word; None where the promise is kept."""
         if self.shape is not None and not self.uneven:
             known = self.witness
-            wide = known is not None and known.in_features != self.shape[-1]
+            wide = known is not None and _is_other(self.shape, known)
             return self._misread() if wide else None
         return self._misread()
 
@@ -161,6 +163,11 @@ class Fit:
         if roles & numbers:
             return "group"
         return "parts" if roles else "shape"
+
+
+def _is_other(shape: Shape, known: Witness) -> bool:
+    """Whether a shape has other inputs than the witness; a flattened one shows none."""
+    return len(shape) > 1 and shape[-1] != known.in_features
 
 
 def fits(checkpoint: Checkpoint) -> tuple[Fit, ...]:

@@ -66,12 +66,12 @@ def _problems(
         entry = entries[found.text]
         examples = (*found.only_reader, *found.only_other)
         sides = (
-            *_side(found.reader, verb, found.only_reader),
-            *_side(found.other, verb, found.only_other),
+            *_side(found.reader, found.other, verb, found.only_reader),
+            *_side(found.other, found.reader, verb, found.only_other),
         )
         yield Problem(
             f"readers differ about {entry.pattern.text!r}{of_component(component)}, in "
-            f"{found.number:,} matrices: {'; '.join(sides)}",
+            f"{found.number:,} matrices: {', and '.join(sides)}",
             (
                 Location(checkpoint.config_name, entry.pointer, examples[0]),
                 *(
@@ -101,10 +101,13 @@ def _matrices(store: Store) -> Iterator[str]:
             yield name
 
 
-def _side(reader: Reader, verb: str, names: Sequence[str]) -> Iterator[str]:
-    """Say what one reader alone does."""
+def _side(
+    reader: Reader, other: Reader, verb: str, names: Sequence[str]
+) -> Iterator[str]:
+    """Say what one reader does and the other does not."""
     if names:
-        yield f"only {reader.title} {verb} {', '.join(map(repr, names))}"
+        listed = ", ".join(map(repr, names))
+        yield f"{reader.title} {verb} {listed}; {other.title} does not"
 
 
 def _meant(found: Disagreement) -> str:

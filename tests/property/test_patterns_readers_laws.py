@@ -11,7 +11,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from qmanifest.patterns import Pattern, Syntax, check, match, matching
+from qmanifest.patterns import (
+    READERS,
+    Pattern,
+    Syntax,
+    check,
+    disagreements,
+    match,
+    matching,
+)
 from qmanifest.patterns.anchors import MAX_DOTS
 
 if TYPE_CHECKING:
@@ -153,6 +161,47 @@ def test_what_is_appended_is_no_part_of_what_is_matched(
     alone = match(patterns, names)
     for number in range(len(patterns)):
         assert found.of(number) == tuple(f"{n}.weight" for n in alone.of(number))
+
+
+@given(texts=st.lists(NAMES.filter(bool), max_size=5), names=NAME_LISTS)
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ("vllm-awq", "transformers"),
+        ("vllm-fp8", "transformers"),
+        ("modelopt", "vllm-modelopt"),
+        ("transformers", "vllm-bitsandbytes"),
+        ("autoround", "hqq"),
+    ],
+    ids="-".join,
+)
+def test_readers_differ_where_one_alone_covers_a_name(
+    ids: tuple[str, str], texts: list[str], names: list[str]
+) -> None:
+    pair = [READERS[each] for each in ids]
+    sets = []
+    usable = [
+        text
+        for text in texts
+        if all(check(p) is None for each in pair for p in each.patterns(text))
+    ]
+    for reader in pair:
+        covered = set[str]()
+        for text in usable:
+            if reader.exact_wins and text in names:
+                covered.add(text)
+                continue
+            patterns = reader.patterns(text)
+            matches = match(patterns, names)
+            covered.update(n for at in range(len(patterns)) for n in matches.of(at))
+        sets.append(covered)
+    found = disagreements(texts, pair, names)
+    told = [name for each in found for name in (*each.only_reader, *each.only_other)]
+    assert sum(each.number for each in found) == len(sets[0] ^ sets[1])
+    assert set(told) <= sets[0] ^ sets[1]
+    for each in found:
+        assert set(each.only_reader) <= sets[0]
+        assert set(each.only_other) <= sets[1]
 
 
 def test_only_so_many_dots_are_tried() -> None:

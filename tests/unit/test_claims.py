@@ -48,6 +48,55 @@ def test_what_is_appended_is_matched_and_kept_apart() -> None:
     assert entry.matches == ("a.b.weight",)
 
 
+def test_patterns_are_about_names_without_what_is_appended() -> None:
+    names = ["a.b.weight", "a.weight", "b.bias", "weight"]
+    lines = [
+        Claim(("kept", 0), Pattern(text, syntax), "keep", None, ".weight")
+        for text, syntax in [
+            ("re:.*b", Syntax.REGEX),
+            ("weight", Syntax.SUBSTRING),
+            ("b", Syntax.SUFFIX),
+            ("a", Syntax.PREFIX),
+            ("a.{b,c}", Syntax.GLOB),
+            ("", Syntax.EXACT),
+        ]
+    ]
+    entries, _ = expand(lines, PLACE, [*names, ".weight"])
+    assert [entry.matches for entry in entries] == [
+        ("a.b.weight",),
+        (),
+        ("a.b.weight",),
+        ("a.b.weight", "a.weight"),
+        ("a.b.weight",),
+        (".weight",),
+    ]
+    entries, _ = expand(lines[4:], PLACE, None)
+    assert [entry.matches for entry in entries] == [
+        ("a.b.weight", "a.c.weight"),
+        (".weight",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "found"),
+    [
+        ("vllm-modelopt", "a*", ("a.b", "a")),
+        ("vllm-modelopt", "b", ("a.b", "b")),
+        ("autoround", "b", ("b",)),
+        ("autoround", "b$", ("a.b", "b")),
+    ],
+)
+def test_a_reader_says_how_a_line_is_read(
+    reader: str, text: str, found: tuple[str, ...]
+) -> None:
+    pattern = Pattern(text, Syntax.FNMATCH)
+    line = Claim(("kept", 0), pattern, "keep", None, ".weight", reader, ("mlx",))
+    names = [f"{name}.weight" for name in ("a.b", "b", "a", "c")]
+    (entry,), _ = expand([line], PLACE, names)
+    assert sorted(entry.matches) == sorted(f"{name}.weight" for name in found)
+    assert (entry.reader, entry.also_read) == (reader, ("mlx",))
+
+
 def test_unusable_patterns_match_nothing_and_are_reported_in_place() -> None:
     lines = [claim("re:("), claim("b"), claim("re:(?<=a)b")]
     entries, defects = expand(lines, PLACE, ["b"])

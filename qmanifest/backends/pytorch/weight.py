@@ -11,6 +11,7 @@ import torch
 from qmanifest.backends.base import require_parts
 from qmanifest.dtypes import DTYPES
 from qmanifest.errors import BackendError
+from qmanifest.schemes import Codebook, Integer, Scaled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from qmanifest.schemes import Scheme
     from qmanifest.tensors import Shape
 
-_SIGNED: Final = {"U16": "<i2", "U32": "<i4", "U64": "<i8"}
+SIGNED: Final = {"U16": "<i2", "U32": "<i4", "U64": "<i8"}
 """Unsigned integers that torch can store but hardly compute with: same bits, signed."""
+_FLOATS: Final = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,9 +47,18 @@ class QuantizedWeight:
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the weight is rebuilt in: its scales' dtype, or float32."""
-        scales = self.parts["scales"].dtype
-        return scales if scales.is_floating_point else torch.float32
+        """What the weight is rebuilt in, and loses nothing in."""
+        scales, scheme = self.parts["scales"].dtype, self.scheme
+        if isinstance(scheme, Scaled) and scheme.rounds == "BF16":
+            return torch.bfloat16
+        rounds = (
+            scheme.arithmetic == "scale"
+            if isinstance(scheme, Integer)
+            else scheme.rounds == "scale"
+            if isinstance(scheme, Scaled)
+            else not isinstance(scheme, Codebook)
+        )
+        return scales if rounds and scales in _FLOATS else torch.float32
 
     @property
     def device(self) -> torch.device:
@@ -77,7 +88,7 @@ def weight_from_parts(
 
     """
     require_parts(scheme, parts, shape)
-    roles = [role for role, _, _ in scheme.parts(shape)]
+    roles = [role for role, _, _ in scheme.parts(shape) if role in parts]
     tensors = {role: tensor_of(parts[role]) for role in roles}
     return QuantizedWeight(scheme, shape, tensors)
 
@@ -102,8 +113,8 @@ def tensor_of(stored: Stored) -> Tensor:
     """
     name = DTYPES[stored.dtype].torch
     array = np.require(stored.array, requirements=["C", "W"])
-    if stored.dtype in _SIGNED:
-        return torch.from_numpy(array.view(_SIGNED[stored.dtype]))
+    if stored.dtype in SIGNED:
+        return torch.from_numpy(array.view(SIGNED[stored.dtype]))
     dtype = getattr(torch, name or "", None)
     if dtype is None:
         raise BackendError(f"torch {torch.__version__} has no dtype for {stored.dtype}")
