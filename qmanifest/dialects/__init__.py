@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from qmanifest.dialects import (
+    auto_round,
     awq,
     bitsandbytes,
     fp8,
@@ -32,6 +33,7 @@ DIALECTS: Final[tuple[Dialect[Any], ...]] = (
     modelopt.DIALECT,
     mxfp4.DIALECT,
     bitsandbytes.DIALECT,
+    auto_round.DIALECT,
 )
 
 

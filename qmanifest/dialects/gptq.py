@@ -91,6 +91,18 @@ class GptqConfig(TolerantDocument):
     modules_in_block_to_quantize: Any = None
     block_name_to_quantize: str | None = None
     meta: dict[str, Any] | None = None
+    dataset: Any = None
+    tokenizer: Any = None
+    batch_size: int | None = None
+    pad_token_id: int | None = None
+    module_name_preceding_first_block: Any = None
+    model_seqlen: int | None = None
+    use_cuda_fp16: bool | None = None
+    use_exllama: bool | None = None
+    exllama_config: dict[str, Any] | None = None
+    max_input_length: int | None = None
+    cache_block_outputs: bool | None = None
+    backend: str | None = None
     model_name_or_path: str | None = None
     model_file_base_name: str | None = None
 

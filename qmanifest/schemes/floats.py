@@ -83,3 +83,26 @@ def mxfp4(pack: str) -> Scaled:
 def mxfp8() -> Scaled:
     """Make MXFP8: `e4m3` codes, a power of two for each 32 inputs."""
     return Scaled("e4m3", "f8-e4m3", Spread(1, 32), E8M0, "e8m0", "none", "float32")
+
+
+@cache
+def packed_floats(data_type: str, bits: int) -> Scaled | None:
+    """Make the scheme behind `.weight_packed` of bytes, as compressed-tensors has it.
+
+    `nv_fp` divides by its second scale, `mx_fp` has none; None for other types.
+    """
+    if data_type.startswith("nv_fp") and bits == 4:  # noqa: PLR2004 - e2m1
+        return Scaled(
+            "e2m1",
+            "u8-nibbles",
+            Spread(1, 16),
+            ("F8_E4M3",),
+            "e4m3",
+            "divide",
+            "BF16",
+            global_shape=(1,),
+            extras=(Extra("input_global_scale", ("F32",), (1,), optional=True),),
+        )
+    if data_type.startswith("mx_fp") and bits == 4:  # noqa: PLR2004 - e2m1
+        return mxfp4("u8-nibbles")
+    return None
