@@ -242,24 +242,47 @@ TORCHAO: Final = Family(
     ("I8", "U8", "I32", *F8),
     alone=("I8", "U8", "I32", *F8),
 )
+HQQ_SETTINGS: Final = (
+    *("nbits", "group_size", "shape", "axis", "packing", "unpack_view_dtype"),
+    *("view_as_float", "quant_scale", "quant_zero", "compute_dtype", "offload_meta"),
+    *("encoded_state_dict", "stores_quant_config", "channel_wise", "optimize"),
+    "round_zero",
+)
+"""What HQQ stores beside every weight as a tensor of its own."""
 HQQ: Final = Family(
     "hqq",
     "HQQ",
-    _parts(".W_q", scales=".scale", zeros=".zero"),
+    _parts(
+        ".W_q",
+        scales=".scale",
+        zeros=".zero",
+        **{f"hqq_{key}": f".{key}" for key in HQQ_SETTINGS},
+    ),
     ("U8", "I32", *FLOAT),
     ("scales",),
 )
 QUANTO_PACKED: Final = Family(
     "quanto-packed",
     "quanto, packed",
-    _parts(".weight._data._data", scales=".weight._scale", shift=".weight._shift"),
+    _parts(
+        ".weight._data._data",
+        scales=".weight._scale",
+        zeros=".weight._shift",
+        input_scale=".input_scale",
+        output_scale=".output_scale",
+    ),
     ("U8",),
     alone=("U8",),
 )
 QUANTO: Final = Family(
     "quanto",
     "quanto",
-    _parts(".weight._data", scales=".weight._scale"),
+    _parts(
+        ".weight._data",
+        scales=".weight._scale",
+        input_scale=".input_scale",
+        output_scale=".output_scale",
+    ),
     ("I8", *F8),
     alone=("I8", *F8),
 )

@@ -8,13 +8,20 @@ from qmanifest.dialects import (
     auto_round,
     awq,
     bitsandbytes,
+    compressed_tensors,
+    exl2,
+    exl3,
     fp8,
     gptq,
+    hqq,
     mlx,
     modelopt,
     mxfp4,
     q4_lists,
+    quanto,
+    quark,
     tensor_map,
+    torchao,
 )
 from qmanifest.errors import UnknownDialectError
 
@@ -29,11 +36,18 @@ DIALECTS: Final[tuple[Dialect[Any], ...]] = (
     mlx.DIALECT,
     gptq.DIALECT,
     awq.DIALECT,
+    compressed_tensors.DIALECT,
     fp8.DIALECT,
     modelopt.DIALECT,
     mxfp4.DIALECT,
     bitsandbytes.DIALECT,
     auto_round.DIALECT,
+    torchao.DIALECT,
+    hqq.DIALECT,
+    quanto.DIALECT,
+    quark.DIALECT,
+    exl2.DIALECT,
+    exl3.DIALECT,
 )
 
 

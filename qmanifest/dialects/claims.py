@@ -128,49 +128,14 @@ def is_exact(entry: Entry) -> bool:
     return entry.pattern.syntax is Syntax.EXACT
 
 
-def as_whole_name(pattern: Pattern, appended: str = "") -> str:
-    """Write a pattern as text that vocabularies of whole names read the same.
-
-    Args:
-        pattern: a pattern of any syntax.
-        appended: what the names that it matches lack to be whole.
-
-    Raises:
-        EmitError: no such text means the same.
-
-    """
-    text, known = pattern.text, _KNOWN.get(pattern.syntax)
-    if known == "{}" and (pattern.syntax is not Syntax.REGEX or not appended):
-        return text + appended
-    plain = read_entry(text).syntax is Syntax.EXACT
-    if known and (plain or pattern.syntax is Syntax.FNMATCH and "{" not in text):
-        return known.format(text) + appended
-    form = _FORMS.get(pattern.syntax)
-    if form is None or (
-        pattern.syntax is Syntax.BOUNDARY and may_end_in_dot(pattern.bare)
-    ):
-        raise EmitError(f"no words for the {pattern.syntax} entry {text!r}")
-    form = form.replace("TEXT", _escaped(text))
-    return f"re:{form.replace('REGEX', pattern.bare)}{_escaped(appended)}"
-
-
-_KNOWN: Final = {
-    Syntax.EXACT: "{}",
-    Syntax.GLOB: "{}",
-    Syntax.FNMATCH: "{}",
-    Syntax.REGEX: "{}",
-    Syntax.SUBSTRING: "*{}*",
-    Syntax.PREFIX: "{}*",
-    Syntax.SUFFIX: "*{}",
-}
 def as_entry(name: str) -> str:
     """Write a name as text that is read as that name alone, whatever it holds."""
     pattern = read_entry(name)
     if pattern.syntax is Syntax.EXACT or literal_names(pattern) == (name,):
         return name
-    return f"re:{_escaped(name)}"
+    return f"re:{escaped(name)}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape what means something to RE2, which is ASCII and no letter or digit."""
     return re.sub(r"[^\w\x80-\U0010ffff]", r"\\\g<0>", text, flags=re.ASCII)

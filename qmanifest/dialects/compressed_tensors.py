@@ -95,7 +95,9 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return tuple(found)
 
 
-def _components(_document: CompressedTensorsConfig, place: Place) -> tuple[ComponentNames, ...]:
+def _components(
+    _document: CompressedTensorsConfig, place: Place
+) -> tuple[ComponentNames, ...]:
     return (ComponentNames("", place.pointer()),)
 
 

@@ -62,7 +62,10 @@ def faults(args: QuantizationArgs, version: tuple[int, int] | None) -> Iterator[
         key = "block_structure"
         yield Fault(key, f"strategy {strategy} with {key} {args.block_structure}")
     if strategy == "token" and not args.dynamic:
-        yield Fault("dynamic", "static scales with strategy token")
+        yield Fault(
+            "dynamic",
+            "static scales with strategy token, which are made when the model runs",
+        )
     if args.dynamic and strategy not in _LIVE:
         yield Fault("dynamic", f"dynamic scales with strategy {strategy}")
     if args.dynamic == "local" and strategy != "tensor_group":
@@ -89,14 +92,14 @@ def weight_faults(group: Group) -> Iterator[Fault]:
     found = (args.type, args.num_bits, args.group_size)
     wanted = _WIDTHS.get(group.format)
     if args.spread in {"token", "attn_head"}:
-        yield Fault("strategy", f"strategy {args.spread} for weights")
+        yield Fault("strategy", f"strategy {args.spread}, which is for activations")
     if args.dynamic:
-        yield Fault("dynamic", "dynamic scales for weights")
+        yield Fault("dynamic", "dynamic scales, which weights do not have")
     if wanted is not None and found != wanted:
         said = "{} of {} bits in groups of {}"
         yield Fault(
             "num_bits" if found[:2] != wanted[:2] else "group_size",
-            f"{group.format} has {said.format(*wanted)}, not {said.format(*found)}",
+            f"{said.format(*found)}; {group.format} is {said.format(*wanted)}",
         )
     elif wanted is None:
         yield from _plain_faults(group.format, args)
@@ -109,12 +112,15 @@ def _plain_faults(stored: str, args: QuantizationArgs) -> Iterator[Fault]:
     """Judge the formats that several widths have."""
     whole, bits = args.type == "int", args.num_bits
     if stored == "pack-quantized" and not (whole and 1 <= bits <= 8):  # noqa: PLR2004 - a byte
-        yield Fault("num_bits", f"pack-quantized has int of 1 to 8 bits, not {bits}")
+        yield Fault(
+            "num_bits",
+            f"{args.type} of {bits} bits; pack-quantized is int of 1 to 8 bits",
+        )
     elif stored == "int-quantized" and not whole:
-        yield Fault("type", "int-quantized with type float")
+        yield Fault("type", "type float; int-quantized is int")
     elif stored == "float-quantized" and whole:
-        yield Fault("type", "float-quantized with type int")
+        yield Fault("type", "type int; float-quantized is float")
     elif not whole and bits != 8 and stored in _FLOATS:  # noqa: PLR2004 - a byte
-        yield Fault("num_bits", f"{stored} stores floats of 8 bits, not {bits}")
+        yield Fault("num_bits", f"floats of {bits} bits; {stored} has 8")
     elif whole and not 1 <= bits <= 16:  # noqa: PLR2004 - two bytes
-        yield Fault("num_bits", f"integers of {bits} bits")
+        yield Fault("num_bits", f"integers of {bits} bits; {stored} has 1 to 16")

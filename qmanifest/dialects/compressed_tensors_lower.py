@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.compressed_tensors_cache import cache_defects
 from qmanifest.dialects.compressed_tensors_groups import (
     LINEAR,
     Group,
@@ -83,8 +84,10 @@ def lower_said(
     linear = by_class.get(LINEAR)
     saying = Saying(claims, linear is not None and linear.group.weights is not None)
     component, defects = lower_stored(saying, place, index, maker.make)
-    if index is not None and not component.weights and not _promises(said):
-        component = _as_it_is(component, index)
+    if index is not None:
+        if not component.weights and not _promises(said):
+            component = _as_it_is(component, index)
+        defects = (*defects, *cache_defects(said.cache, index, place))
     return Manifest(dialect, place.file, (component,)), defects
 
 
@@ -115,7 +118,7 @@ def _as_it_is(component: Component, index: TensorIndex) -> Component:
 
 
 def _quantizing(targets: Sequence[Target]) -> Iterator[Claim]:
-    """List the targets that are names; the library warns of those that match nothing."""
+    """List the targets that are names; the library warns of dead ones."""
     reader, *others = READ_BY["compressed-tensors", "targets"]
     for target in targets:
         (pattern,) = READERS[reader].patterns(target.text)

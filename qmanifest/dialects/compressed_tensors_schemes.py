@@ -118,6 +118,13 @@ def scheme_of(
     spread = _spread(args, scalar=stored.scalar)
     if args.type == "int":
         return _integer(args, spread, stored_as, stored, extras)
+    return _small_floats(args, spread, stored_as, extras)
+
+
+def _small_floats(
+    args: QuantizationArgs, spread: Spread, stored_as: str, extras: tuple[Extra, ...]
+) -> Scheme | None:
+    """Name the scheme of small floats."""
     if stored_as in MICROSCALING:
         element, pack = MICROSCALING[stored_as]
         return Scaled(

@@ -76,7 +76,10 @@ class Maker:
         the first class that is no embedding.
         """
         by_class = self.by_class
-        if EMBEDDING in by_class and "embed" in name.removesuffix(".weight").rpartition(".")[2]:
+        if (
+            EMBEDDING in by_class
+            and "embed" in name.removesuffix(".weight").rpartition(".")[2]
+        ):
             return by_class[EMBEDDING]
         if LINEAR in by_class:
             return by_class[LINEAR]
@@ -100,7 +103,9 @@ class Maker:
         stored = Stored(bool(whole), scales == (), len(codes), inputs == ())
         key = id(group), stored
         if key not in self.made:
-            self.made[key] = scheme_of(args, group.format, stored, _extras(group, stored))
+            self.made[key] = scheme_of(
+                args, group.format, stored, _extras(group, stored)
+            )
         return self.made[key]
 
     def _shape(self, found: Found, name: str, role: str) -> Shape | None:

@@ -99,6 +99,7 @@ class GptqConfig(TolerantDocument):
     model_seqlen: int | None = None
     use_cuda_fp16: bool | None = None
     use_exllama: bool | None = None
+    disable_exllama: bool | None = None
     exllama_config: dict[str, Any] | None = None
     max_input_length: int | None = None
     cache_block_outputs: bool | None = None

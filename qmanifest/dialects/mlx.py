@@ -25,7 +25,7 @@ from qmanifest.dialects.base import (
     Raw,
     few,
 )
-from qmanifest.dialects.claims import Claim, expand
+from qmanifest.dialects.claims import Claim, expand, is_exact
 from qmanifest.dialects.mlx_layout import (
     Mode,
     Positive,
@@ -193,7 +193,7 @@ def _emit(manifest: Manifest) -> MlxQuantization:
         if counted
         else {"group_size": 64, "bits": 4, "mode": "affine"}
     )
-    lines = [entry for entry in component.entries if entry.appended == SUFFIX]
+    lines = [e for e in component.entries if e.appended == SUFFIX and is_exact(e)]
     named = {line.pattern.text for line in lines}
     overrides: dict[str, object] = {
         module: True if each == default else each

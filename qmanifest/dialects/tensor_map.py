@@ -23,7 +23,7 @@ from qmanifest.dialects.base import (
     Raw,
     few,
 )
-from qmanifest.dialects.claims import Claim, as_entry, as_whole_name
+from qmanifest.dialects.claims import Claim, as_entry
 from qmanifest.dialects.founding import Keeping, Quantizing, lower_lines
 from qmanifest.dialects.mlx_layout import (
     AFFINE_GROUPS,
@@ -36,6 +36,7 @@ from qmanifest.dialects.mlx_layout import (
 from qmanifest.dialects.names import Name, Names
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.scan import Scan, count_defects, label_defects
+from qmanifest.dialects.whole_names import as_whole_name
 from qmanifest.dtypes import FLOAT16
 from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind, Severity
@@ -229,7 +230,7 @@ def _kept_texts(component: Component) -> set[str]:
     texts = {as_entry(name) for name in names}
     for entry in component.entries:
         if entry.purpose == "keep" and not names.issuperset(entry.matches or ("",)):
-            texts.add(as_whole_name(entry.pattern))
+            texts.add(as_whole_name(entry.pattern, entry.appended))
     return texts
 
 

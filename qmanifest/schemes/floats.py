@@ -76,7 +76,7 @@ def nvfp4(pack: str = "u8-nibbles") -> Scaled:
 @cache
 def mxfp4(pack: str) -> Scaled:
     """Make MXFP4: two codes to a byte, a power of two for each 32 inputs."""
-    return Scaled("e2m1", pack, Spread(1, 32), E8M0, "e8m0", "none", "float32")
+    return Scaled("e2m1", pack, Spread(1, 32), E8M0, "e8m0", "none", "BF16")
 
 
 @cache
