@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.errors import BackendError
+from qmanifest.flattened import flattened_shape
 from qmanifest.packings.arrays import Stored, to_array
 from qmanifest.reading.tensor_bytes import read_tensor
 
@@ -67,6 +68,8 @@ class CheckpointWeights:
         if codes is not None and weight.shape:
             (_, _, promised), *_ = weight.scheme.parts(weight.shape)
             shape = weight.shape if promised == codes.shape else shape
+        if codes is not None and shape is None:
+            shape = flattened_shape(weight, codes, self.store)
         if codes is None or shape is None:
             stored = "in no file" if codes is None else f"stored {codes}"
             raise BackendError(f"{name!r} is {stored}; {weight.scheme} was promised")

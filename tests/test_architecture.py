@@ -33,7 +33,7 @@ LAYERS = (
     ),
     ("kernels",),
     ("checkpoint",),
-    ("witness", "weights"),
+    ("witness", "flattened", "weights"),
     ("rules", "converting"),
     ("check",),
     ("schema", "reports"),
@@ -44,6 +44,7 @@ LAYERS = (
 imports nothing itself and `__version__` can be had by all."""
 RANKS = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 SAME_RANK = {
+    ("weights", "flattened"): "a weight's shape may lie in its bytes alone",
     ("layouts", "errors"): "a shape that fits no words is an error with data",
     ("schemes", "errors"): "a layout's error means that a part has no shape",
     ("schemes", "layouts"): "a scheme names its packing and asks it for shapes",
@@ -54,7 +55,7 @@ SAME_RANK = {
 }
 ONLY_IN = {
     "numpy": (
-        *("packings", "backends", "writing", "kernels", "converting", "weights"),
+        *("packings", "backends", "writing", "kernels", "converting", "weights", "flattened"),
         "rules.value_scan",
     ),
     "numba": ("kernels",),

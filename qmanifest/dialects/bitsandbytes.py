@@ -30,7 +30,7 @@ from qmanifest.errors import EmitError
 from qmanifest.families import BNB4, BNB8, PartNames
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
+from qmanifest.patterns import Pattern, Syntax, read_by
 from qmanifest.schemes import Codebook, Extra, Scaled
 from qmanifest.spreads import Spread
 
@@ -114,6 +114,7 @@ def _claims(document: BitsAndBytesConfig) -> list[Claim]:
             "keep",
             Severity.NOTE,
             SUFFIX,
+            *read_by("bitsandbytes", "llm_int8_skip_modules"),
         )
         for number, text in enumerate(document.llm_int8_skip_modules or ())
     ]

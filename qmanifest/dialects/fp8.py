@@ -32,7 +32,7 @@ from qmanifest.errors import EmitError
 from qmanifest.families import BLOCK_FP8, EXPERT_FP8, F8, SCALED
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
+from qmanifest.patterns import Pattern, Syntax, read_by
 from qmanifest.schemes import Scaled
 from qmanifest.schemes.floats import E8M0, fp8_blocks, fp8_whole, mxfp4, nvfp4
 
@@ -109,7 +109,10 @@ def _claims(document: Fp8Config) -> list[Claim]:
         ("ignored_layers", document.ignored_layers, Syntax.EXACT),
     )
     return [
-        Claim((key, number), Pattern(text, syntax), "keep", Severity.NOTE, SUFFIX)
+        Claim(
+            *((key, number), Pattern(text, syntax), "keep", Severity.NOTE, SUFFIX),
+            *read_by("fp8", key),
+        )
         for key, texts, syntax in lists
         for number, text in enumerate(texts or ())
     ]

@@ -65,7 +65,7 @@ def _in_rows_of(multiple: int, octets: npt.NDArray[np.uint8]) -> npt.NDArray[np.
     """Pad rows with zeros to a multiple of `multiple` bytes; copy only if needed."""
     missing = -octets.shape[1] % multiple
     if missing:
-        return np.pad(octets, ((0, 0), (0, missing)))
+        octets = np.pad(octets, ((0, 0), (0, missing)))
     return np.ascontiguousarray(octets)
 
 

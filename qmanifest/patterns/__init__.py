@@ -15,6 +15,7 @@ from qmanifest.patterns.matching import Matches, match
 from qmanifest.patterns.plain import tag_of
 from qmanifest.patterns.reader import Reader, looks_like_class
 from qmanifest.patterns.readers import READ_BY, READERS, read_by
+from qmanifest.patterns.regexes import may_end_in_dot
 from qmanifest.patterns.suggestions import Suggester, near, nearest
 from qmanifest.patterns.syntax import Pattern, Syntax, read_entry
 
@@ -39,6 +40,7 @@ __all__ = [
     "literal_names",
     "looks_like_class",
     "match",
+    "may_end_in_dot",
     "near",
     "nearest",
     "read_by",

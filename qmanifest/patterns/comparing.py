@@ -44,14 +44,12 @@ class Disagreement:
 
 
 class Comparison:
-    """Readers compared over names that are indexed once."""
+    """Readers compared over names that are indexed once, if at all."""
 
     def __init__(self, names: Iterable[str], appended: str = "") -> None:
         """Take the names of tensors, and what modules lack to be called so."""
+        self._names = names
         self._appended = appended
-        self._index = NameIndex(
-            name.removesuffix(appended) for name in names if name.endswith(appended)
-        )
 
     def of(
         self, texts: Sequence[str], readers: Sequence[Reader]
@@ -117,6 +115,12 @@ class Comparison:
             return found
         index, shards = self._fused
         return found.union(*(shards[each] for each in _places(index, patterns)))
+
+    @cached_property
+    def _index(self) -> NameIndex:
+        """The modules; most lists mean the same to all readers and need none."""
+        end = self._appended
+        return NameIndex(n.removesuffix(end) for n in self._names if n.endswith(end))
 
     @cached_property
     def _fused(self) -> tuple[NameIndex, list[list[int]]]:

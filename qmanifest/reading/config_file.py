@@ -10,13 +10,14 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from qmanifest.dimensions import TEXT_CONFIGS
 from qmanifest.findings import Defect, DefectKind, JsonValue, Location, Problem
 from qmanifest.reading.files import FileProblem, read_whole
 from qmanifest.reading.json_text import parse_json
 from qmanifest.reading.limits import MAX_CONFIG
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 MODEL_CONFIG: Final = "config.json"
@@ -25,6 +26,7 @@ CONFIG_NAMES: Final = (
     "quantize_config.json",
     "hf_quant_config.json",
     "quantization.json",
+    "quanto_qmap.json",
 )
 """Names of files that hold a quantization config and nothing else, best first."""
 BLOCKS: Final = ("quantization", "quantization_config", "compression_config")
@@ -50,16 +52,20 @@ class ConfigFile:
     @property
     def block(self) -> Mapping[str, Any] | None:
         """The quantization config under one of its usual keys, else the object."""
-        for key in BLOCKS:
-            block = (self.object or {}).get(key)
-            if isinstance(block, dict):
-                return block
-        return self.object
+        found = (block for block in self._blocks() if isinstance(block, dict))
+        return next(found, self.object)
 
     @property
     def holds_block(self) -> bool:
         """Whether there is anything but null under one of the usual keys."""
-        return any((self.object or {}).get(key) is not None for key in BLOCKS)
+        return any(block is not None for block in self._blocks())
+
+    def _blocks(self) -> Iterator[JsonValue]:
+        """Walk over the values under the usual keys, the text model's last."""
+        top = self.object or {}
+        for scope in (top, *map(top.get, TEXT_CONFIGS)):
+            if isinstance(scope, dict):
+                yield from map(scope.get, BLOCKS)
 
 
 def read_config(path: Path, file: str) -> ConfigFile:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
+from qmanifest.dtypes import elements
 from qmanifest.families import GPTQ
 from qmanifest.layouts import LAYOUTS
 from qmanifest.reading.tensor_bytes import read_tensor
@@ -59,8 +60,8 @@ class Fit:
             return None
         known = self.witness.shape if self.witness else None
         whole = scheme.logical(self.codes.shape)
-        flat = (self.codes.nbytes * 8 // scheme.bits,) if scheme.bits else None
-        shapes = (known, self._width(whole), self._groups(scheme, whole), whole, flat)
+        inputs = self._groups(scheme, whole)
+        shapes = (known, self._width(whole), inputs, whole, self._flat(scheme))
         for shape in shapes:
             if shape is not None and scheme.parts(shape)[0][2] == self.codes.shape:
                 return shape
@@ -71,6 +72,13 @@ class Fit:
         if whole is None or self.witness is None:
             return None
         return (*whole[:-1], self.witness.in_features)
+
+    def _flat(self, scheme: Scheme) -> Shape | None:
+        """Count the weights of a flattened one: by its blocks, or else by its codes."""
+        scales = self.stored.get("scales")
+        if isinstance(scheme, Integer) and scheme.spread.columns and scales is not None:
+            return (elements(scales.shape) * scheme.spread.columns,)
+        return (self.codes.nbytes * 8 // scheme.bits,) if scheme.bits else None
 
     def _groups(self, scheme: Scheme, whole: Shape | None) -> Shape | None:
         """Give `whole` as many inputs as its groups have, where rows are padded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.findings import Location, Problem, Severity
-from qmanifest.layouts import ROWS
+from qmanifest.layouts import I32_LSB
 from qmanifest.rules.fitting import fits
 from qmanifest.schemes import Integer
 
@@ -22,8 +22,7 @@ def other_conventions(checkpoint: Checkpoint) -> Iterator[Problem]:
         scheme = fit.weight.scheme
         if not isinstance(scheme, Integer) or not scheme.zero.symmetric:
             continue
-        layout = ROWS.get(scheme.zero.pack)
-        stored = fit.bytes_of("zeros") if layout and layout.straddles else None
+        stored = fit.bytes_of("zeros") if scheme.zero.pack == I32_LSB.id else None
         if stored and fit.fault is None:
             yield from _against(checkpoint, fit, scheme, stored)
 

@@ -14,8 +14,8 @@ from qmanifest.elements import ELEMENTS
 Floats = npt.NDArray[np.float32]
 
 
-def values(element: str, codes: npt.NDArray[np.uint8]) -> Floats:
-    return np.array(ELEMENTS[element].values, np.float32)[codes]
+def values(element: str, codes: npt.NDArray[np.integer[Any]]) -> Floats:
+    return np.take(np.array(ELEMENTS[element].values, np.float32), codes)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.claims import Claim, as_entry, as_whole_name, expand, is_exact
+from qmanifest.dialects.claims import Claim, as_entry, expand, is_exact
+from qmanifest.dialects.whole_names import as_whole_name
+from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Entry
 from qmanifest.patterns import Pattern, Syntax, match, read_entry
@@ -139,3 +141,20 @@ def test_a_substring_as_a_pattern_of_whole_names(text: str) -> None:
 def test_other_patterns_stay_as_they_are() -> None:
     for text in ("a.b", "a.*", "re:a.*"):
         assert as_whole_name(read_entry(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text"),
+    [
+        (Syntax.TAG, "a"),
+        (Syntax.SEGMENT, "a"),
+        (Syntax.IN_BLOCK, "a"),
+        (Syntax.FNMATCH, "{a}*"),
+        (Syntax.BOUNDARY, "a.*"),
+        (Syntax.RE_SEARCH, "a$"),
+        (Syntax.RE_MATCH, "re:\\Qa"),
+    ],
+)
+def test_some_patterns_have_no_words_for_whole_names(syntax: Syntax, text: str) -> None:
+    with pytest.raises(EmitError, match=syntax):
+        as_whole_name(Pattern(text, syntax), ".weight")

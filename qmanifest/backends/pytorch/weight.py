@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SIGNED: Final = {"U16": "<i2", "U32": "<i4", "U64": "<i8"}
 """Unsigned integers that torch can store but hardly compute with: same bits, signed."""
-_FLOATS: Final = (torch.float16, torch.bfloat16)
+_NARROW: Final = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +37,8 @@ class QuantizedWeight:
     """Logical, `(..., out_features, in_features)`."""
     parts: Mapping[str, Tensor]
     """By role, in the shapes of `scheme.parts(shape)`: `codes` are the packed words,
-    with uint32 held as int32 of the same bits; then `scales`, and whichever of
-    `biases`, `zeros` and `global_scale` the scheme has."""
+    with uint32 held as int32 of the same bits; then `scales`, and whichever others the
+    scheme has, as `biases`, `zeros` and `global_scale`."""
 
     @property
     def words(self) -> Tensor:
@@ -51,14 +51,8 @@ class QuantizedWeight:
         scales, scheme = self.parts["scales"].dtype, self.scheme
         if isinstance(scheme, Scaled) and scheme.rounds == "BF16":
             return torch.bfloat16
-        rounds = (
-            scheme.arithmetic == "scale"
-            if isinstance(scheme, Integer)
-            else scheme.rounds == "scale"
-            if isinstance(scheme, Scaled)
-            else not isinstance(scheme, Codebook)
-        )
-        return scales if rounds and scales in _FLOATS else torch.float32
+        narrow = _rounds_to_scales(scheme) and scales in _NARROW
+        return scales if narrow else torch.float32
 
     @property
     def device(self) -> torch.device:
@@ -74,6 +68,15 @@ class QuantizedWeight:
         """Move every part to `device`; what is there already is not copied."""
         moved = {role: part.to(device) for role, part in self.parts.items()}
         return QuantizedWeight(self.scheme, self.shape, moved)
+
+
+def _rounds_to_scales(scheme: Scheme) -> bool:
+    """Whether a rebuilt weight is rounded to the dtype of its scales."""
+    if isinstance(scheme, Integer):
+        return scheme.arithmetic == "scale"
+    if isinstance(scheme, Scaled):
+        return scheme.rounds == "scale"
+    return not isinstance(scheme, Codebook)
 
 
 def weight_from_parts(

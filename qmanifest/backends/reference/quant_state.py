@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_STATE: Final = 4096
 """Bytes of the document; the library writes fewer than 200."""
+_LARGEST: Final = math.ldexp(2 - 2**-23, 127)
+"""The largest float32."""
 DTYPES: Final = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 
@@ -52,9 +54,22 @@ def read_quant_state(stored: Stored, scheme: Codebook, shape: Shape) -> QuantSta
         raise BackendError(f"quant_state: dtype is none of {', '.join(DTYPES)}")
     if bool(scheme.nested) != ("nested_offset" in said):
         raise BackendError("quant_state: nested_offset goes with a nested absmax")
-    if type(offset) not in (int, float) or not math.isfinite(offset):
+    if type(offset) not in (int, float) or not -_LARGEST <= offset <= _LARGEST:
         raise BackendError("quant_state: nested_offset is no finite number")
     return QuantState(DTYPES[dtype], offset)
+
+
+def shape_of_state(stored: Stored) -> Shape:
+    """Read the logical shape that the document says; empty where it says none.
+
+    Raises:
+        BackendError: it is no such document.
+
+    """
+    shape = _document(stored).get("shape")
+    if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
+        return ()
+    return tuple(shape)
 
 
 def _document(stored: Stored) -> dict[str, Any]:
