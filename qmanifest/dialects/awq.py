@@ -203,4 +203,5 @@ DIALECT: Final = Dialect(
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),
+    synonyms={"w_bit": "bits", "q_group_size": "group_size"},
 )

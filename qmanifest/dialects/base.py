@@ -8,7 +8,7 @@ be right leaves `lower` as defects beside the manifest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -153,6 +153,9 @@ class Dialect(Generic[D]):
     """Manifest to document; raises `EmitError` where the vocabulary has no words."""
     blocks: tuple[str, ...] = ()
     """Keys of `file_name` that hold the document; none where it is the whole file."""
+
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+    """Keys that say what another key of the document says, in other files."""
 
     def wrap(self, document: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Put a document's JSON where a file of this dialect has it."""

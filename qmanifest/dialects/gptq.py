@@ -276,4 +276,11 @@ DIALECT: Final = Dialect(
     components=_components,
     lower=_lower,
     emit=_emit,
+    synonyms={
+        "w_bit": "bits",
+        "wbits": "bits",
+        "q_group_size": "group_size",
+        "format": "checkpoint_format",
+        "method": "quant_method",
+    },
 )

@@ -32,7 +32,7 @@ from qmanifest.errors import EmitError
 from qmanifest.families import SCALED
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
+from qmanifest.patterns import Pattern, Syntax, read_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -109,7 +109,8 @@ def _claims(document: ModeloptConfig, index: TensorIndex | None) -> list[Claim]:
     )
     kept = [
         Claim(
-            (key, number), Pattern(text, Syntax.FNMATCH), "keep", Severity.NOTE, SUFFIX
+            *((key, number), Pattern(text, Syntax.FNMATCH), "keep", Severity.NOTE, SUFFIX),
+            *read_by("modelopt", key),
         )
         for key, texts in lists
         for number, text in enumerate(texts or ())
@@ -220,4 +221,5 @@ DIALECT: Final = Dialect(
     lower=_lower,
     emit=_emit,
     blocks=("quantization",),
+    synonyms={"ignore": "exclude_modules"},
 )
