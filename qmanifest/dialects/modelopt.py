@@ -109,7 +109,13 @@ def _claims(document: ModeloptConfig, index: TensorIndex | None) -> list[Claim]:
     )
     kept = [
         Claim(
-            *((key, number), Pattern(text, Syntax.FNMATCH), "keep", Severity.NOTE, SUFFIX),
+            *(
+                (key, number),
+                Pattern(text, Syntax.FNMATCH),
+                "keep",
+                Severity.NOTE,
+                SUFFIX,
+            ),
             *read_by("modelopt", key),
         )
         for key, texts in lists

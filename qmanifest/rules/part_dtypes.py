@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from qmanifest.families import DENSE, MLX_NAMES, WORDS
+from qmanifest.families import DENSE, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubtful_by_component
 from qmanifest.rules.misfits import wrong_dtypes
+from qmanifest.rules.readings import is_row
 from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
     for component, store, weights in doubtful_by_component(checkpoint):
         for weight in weights:
             codes = store.index.get(weight.name)
-            if weight.names is MLX_NAMES and codes is not None and codes.dtype in WORDS:
+            if is_row(weight) and codes is not None and codes.dtype in WORDS:
                 yield from _part_dtypes(checkpoint, weight, store)
         for kept in component.kept:
             tensor = store.index.get(kept.name)
@@ -113,7 +114,7 @@ def _mixed_packings(checkpoint: Checkpoint) -> Iterator[Problem]:
         (weight, store.index[weight.name])
         for component, store in checkpoint.found()
         for weight in component.weights
-        if weight.names is MLX_NAMES and weight.name in store.evidence.packed
+        if is_row(weight) and weight.name in store.evidence.packed
     ]
     packs = Counter(weight.scheme.pack for weight, _ in stored)
     if len(packs) < 2:  # noqa: PLR2004 - a mix takes two

@@ -11,6 +11,7 @@ from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubtful, doubtful_by_component
 from qmanifest.rules.misfits import bereft, missing_beside_namesakes, missing_parts
+from qmanifest.rules.readings import is_row
 from qmanifest.schemes import Microscaling
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def missing_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
     """
     for _, store, weight in doubtful(checkpoint):
         codes = store.index.get(weight.name)
-        if codes is None or codes.dtype not in WORDS or weight.names is not MLX_NAMES:
+        if codes is None or codes.dtype not in WORDS or not is_row(weight):
             continue
         for part in weight.parts():
             if part.name in store.index or _other_mode(weight, store, part.role):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from qmanifest.families import WORDS
 from qmanifest.layouts import ROWS
-from qmanifest.schemes import Affine, Microscaling, ZeroPoint
+from qmanifest.schemes import ROW_SCHEMES, Microscaling
 from qmanifest.witness import Witness, witness
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def packed_weights(
 def _packed(
     checkpoint: Checkpoint, component: Component, weight: Weight, store: Store
 ) -> Packed | None:
-    if not isinstance(weight.scheme, (Affine, ZeroPoint, Microscaling)):
+    if not is_row(weight):
         return None
     codes = store.index.get(weight.codes)
     scales = store.index.get(weight.names.name(weight.name, "scales"))
@@ -164,6 +164,11 @@ def _packed(
     if packed.witness and not packed.witness.strict and not packed.explained:
         return replace(packed, witness=None)  # another module of the same name
     return packed
+
+
+def is_row(weight: Weight) -> bool:
+    """Whether a weight is of MLX's layout: rows of codes, a number for each group."""
+    return isinstance(weight.scheme, ROW_SCHEMES)
 
 
 def _same_mode(weight: Weight, scales: TensorInfo) -> bool:

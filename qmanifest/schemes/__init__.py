@@ -9,7 +9,7 @@ To add a scheme, write a class with the members of `Affine` and add it to `Schem
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from qmanifest.schemes.base import Extra, Parts
 from qmanifest.schemes.codebook import Codebook
@@ -24,8 +24,11 @@ Scheme: TypeAlias = (
 """Any of the schemes; `kind` tells them apart in JSON."""
 RowScheme: TypeAlias = Affine | ZeroPoint | Microscaling
 """The schemes of MLX's layout, which kernels compute with."""
+ROW_SCHEMES: Final = (Affine, ZeroPoint, Microscaling)
+"""The same, to ask `isinstance`."""
 
 __all__ = [
+    "ROW_SCHEMES",
     "Affine",
     "Codebook",
     "Dim",
