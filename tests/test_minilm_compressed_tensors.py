@@ -1,4 +1,4 @@
-"""A real model that compressed-tensors itself quantized: proven clean, read the same."""
+"""A real model that compressed-tensors quantized: proven clean, and read the same."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 pytest.importorskip("compressed_tensors")
 
-import torch
 from support import live_compressed_tensors as live
 from support import minilm
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import torch
 
 PRESETS = ("W4A16", "FP8", "NVFP4A16", "MXFP4A16")
 BITS = {"W4A16": 4.125, "FP8": 8.0, "NVFP4A16": 4.5, "MXFP4A16": 4.25}

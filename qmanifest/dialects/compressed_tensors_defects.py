@@ -107,14 +107,13 @@ def _group(said: Said, group: Group, place: Place) -> Iterator[Defect]:
             hint="make the whole mixed-precision, or both the same",
             severity=Severity.WARNING,
         )
-    if group.preset:
-        return
-    for name in _ARGS:
+    for name in () if group.preset else _ARGS:
         args = getattr(group.scheme, name)
         if args is not None:
             yield from _faults(args, said, place, (*group.keys, name))
     for fault in weight_faults(group):
-        yield _defect(fault, place, (*group.keys, "weights"))
+        key = () if group.preset else ("weights", fault.key)
+        yield _defect(fault, place, (*group.keys, *key))
 
 
 def _faults(
@@ -122,14 +121,15 @@ def _faults(
 ) -> Iterator[Defect]:
     """Judge the arguments at `keys`."""
     for fault in faults(args, version_of(said.version)):
-        yield _defect(fault, place, keys)
+        yield _defect(fault, place, (*keys, fault.key))
 
 
 def _defect(fault: Fault, place: Place, keys: tuple[str, ...]) -> Defect:
+    where = ".".join(key for key in keys if key != fault.key)
     return place.defect(
         DefectKind.IMPOSSIBLE_SCHEME,
-        f"{'.'.join(keys)} has {fault.reason}",
-        *(*keys, fault.key),
+        f"{where} has {fault.reason}",
+        *keys,
         severity=fault.severity,
     )
 

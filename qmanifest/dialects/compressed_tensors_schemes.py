@@ -142,7 +142,7 @@ def _small_floats(
             global_shape=(1,),
             extras=extras,
         )
-    if args.num_bits != BYTE:
+    if args.num_bits != BYTE or stored_as in PACKED_FORMATS:
         return None
     return Scaled(
         "e4m3", "f8-e4m3", spread, FLOAT, "float", "none", "scale", extras=extras

@@ -32,6 +32,8 @@ _RARE: Final = 16
 """Parts of segments are looked for where this many names share a segment."""
 _MAX_PIECES: Final = 8
 """The most parts of segments that are looked for."""
+_MAX_HELD: Final = 1_000
+"""The most parts of segments for which it is remembered which segments hold them."""
 
 
 class NameIndex:
@@ -41,6 +43,7 @@ class NameIndex:
         self.places = {name: at for at, name in enumerate(dict.fromkeys(names))}
         """The place of each name."""
         self.names = tuple(self.places)
+        self._held: dict[str, list[Sequence[int]]] = {}
         self._without: dict[str, tuple[NameIndex, list[int]]] = {}
 
     def without(self, suffix: str) -> tuple[NameIndex, list[int]]:
@@ -131,8 +134,16 @@ class NameIndex:
             return
         pieces = {piece for text in clues.texts for piece in text.split(".")}
         for piece in sorted(pieces, key=len, reverse=True)[:_MAX_PIECES]:
-            holding = (at for text, at in self.segments.items() if piece in text)
-            yield list(holding)
+            yield self._holding(piece)
+
+    def _holding(self, piece: str) -> list[Sequence[int]]:
+        """List the places of the names by the segments that hold a piece."""
+        known = self._held.get(piece)
+        if known is None:
+            known = [at for text, at in self.segments.items() if piece in text]
+            if len(self._held) < _MAX_HELD:
+                self._held[piece] = known
+        return known
 
     @cached_property
     def _lines(self) -> tuple[bytes, list[int], list[int]]:

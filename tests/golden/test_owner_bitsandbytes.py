@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -16,6 +16,9 @@ from qmanifest.layouts import FLAT
 from qmanifest.packings import pack
 from qmanifest.packings.arrays import Stored, from_float32
 from qmanifest.schemes import Codebook
+
+if TYPE_CHECKING:
+    from qmanifest.layouts import FlatLayout
 
 functional = owner("bitsandbytes.functional")
 STORAGES = {code: dtype for dtype, code in DTYPES.items()}

@@ -21,8 +21,9 @@ def test_e2m1_and_e8m0() -> None:
     codes = np.tile(np.arange(16, dtype=np.uint8), (255, 2))
     octets = codes[:, :16] | codes[:, 16:] << 4
     blocks = np.concatenate([scales[:, None], octets], axis=1)
-    theirs = quants.dequantize(blocks, KINDS.MXFP4)
-    ours = values("e2m1")[codes] * values("e8m0")[scales][:, None]
+    with np.errstate(over="ignore"):
+        theirs = quants.dequantize(blocks, KINDS.MXFP4)
+        ours = values("e2m1")[codes] * values("e8m0")[scales][:, None]
     np.testing.assert_array_equal(theirs, ours)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from qmanifest.patterns import (
+    FUSED,
     READ_BY,
     READERS,
     Comparison,
@@ -20,6 +23,7 @@ from qmanifest.patterns import (
 from qmanifest.patterns.comparing import MOST_EXAMPLES
 from qmanifest.patterns.reader import simplest
 
+ROOT = Path(__file__).parent.parent.parent
 MODULES = (
     "lm_head",
     "model.embed_tokens",
@@ -225,3 +229,21 @@ def test_a_mark_alone_is_empty() -> None:
 def test_only_re2_knows_quotations() -> None:
     assert "bad escape" in (check(Pattern(r"a\Q.b", Syntax.BOUNDARY)) or "")
     assert check(Pattern(r"a\\Q.b", Syntax.BOUNDARY)) is None
+
+
+def test_the_page_lists_every_reader_list_syntax_and_fused_module() -> None:
+    page = (ROOT / "docs" / "how-to" / "match-names.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    for reader in READERS.values():
+        how = ", ".join(f"`{syntax}`" for syntax in reader.how)
+        marked = f"`{reader.marked}`" if reader.marked else ""
+        start = f"| `{reader.id}` | {reader.title} | {how} | {marked} |"
+        assert any(row.startswith(start) for row in rows), start
+    for (dialect, key), ids in READ_BY.items():
+        end = f"| {', '.join(f'`{each}`' for each in ids)} |"
+        found = [row for row in rows if f"{dialect} `{key}`" in row]
+        assert [row.endswith(end) for row in found] == [True]
+    for name, shards in FUSED.items():
+        assert f"| `{name}` | {', '.join(f'`{each}`' for each in shards)} |" in rows
+    for syntax in Syntax:
+        assert any(f"`{syntax}`" in row.split("|")[1] for row in rows)
