@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from qmanifest.families import DENSE
 from qmanifest.findings import Location, Problem, Severity
+from qmanifest.patterns.fused import fused_name
 from qmanifest.rules.base import Depth, rule
 
 if TYPE_CHECKING:
@@ -16,14 +17,7 @@ if TYPE_CHECKING:
     from qmanifest.manifest import Component
     from qmanifest.reading.stores import Store
 
-FUSED: Final = (
-    ("q_proj", "k_proj", "v_proj"),
-    ("gate_proj", "up_proj"),
-    ("in_proj_qkv", "in_proj_z"),
-    ("in_proj_b", "in_proj_a"),
-)
-"""Modules that engines load as one matrix."""
-_GROUP: Final = {part: parts for parts in FUSED for part in parts}
+SUFFIX: Final = ".weight"
 
 
 @rule("QM306", "fused-siblings", Severity.WARNING, needs=Depth.HEADERS)
@@ -50,11 +44,10 @@ def _uneven(
 ) -> Iterator[Problem]:
     """Report the groups of one model whose members differ."""
     schemes = {weight.name: str(weight.scheme) for weight in component.weights}
-    groups: dict[tuple[str, tuple[str, ...]], dict[str, str]] = defaultdict(dict)
+    groups: dict[str, dict[str, str]] = defaultdict(dict)
     for name in store.evidence.logical:
-        module, _, last = name.removesuffix(".weight").rpartition(".")
-        parts = _GROUP.get(last)
-        if parts is None or not name.endswith(".weight"):
+        fused = fused_name(name.removesuffix(SUFFIX))
+        if fused is None or not name.endswith(SUFFIX):
             continue
         scheme = schemes.get(name)
         if scheme is None:
@@ -62,7 +55,7 @@ def _uneven(
             if tensor is None or tensor.dtype not in DENSE:
                 continue
             scheme = tensor.dtype
-        groups[module, parts][name] = scheme
+        groups[fused][name] = scheme
     for stored in groups.values():
         if len(set(stored.values())) > 1:
             yield _problem(checkpoint, store, stored)
