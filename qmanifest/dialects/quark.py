@@ -176,4 +176,6 @@ DIALECT: Final = Dialect(
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),
+    emits=False,
+    decodes="most",
 )

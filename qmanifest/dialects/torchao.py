@@ -203,4 +203,5 @@ DIALECT: Final = Dialect(
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),
+    decodes="most",
 )

@@ -102,4 +102,6 @@ def undecoded(
         lower=lower,
         emit=emit,
         blocks=("quantization_config",),
+        emits=False,
+        decodes="none",
     )
