@@ -118,9 +118,16 @@ GPTQ: Final = Family(
     "gptq",
     "GPTQ or AWQ",
     _parts(".qweight", scales=".scales", zeros=".qzeros", g_idx=".g_idx"),
-    ("I32", "I16"),
-    alone=("I32", "I16"),
+    ("I32", "I16", "I8", "I64"),
+    alone=("I32", "I16", "I8", "I64"),
     own=("zeros",),
+)
+MARLIN: Final = Family(
+    "marlin",
+    "Marlin",
+    _parts(".B", scales=".s", workspace=".workspace"),
+    ("I32",),
+    ("scales",),
 )
 PACKED: Final = Family(
     "packed",
@@ -183,6 +190,21 @@ BLOCK_FP8: Final = Family(
     ("scales",),
     own=("scales",),
 )
+OWN_FP8: Final = Family(
+    "own-fp8",
+    "fine-grained FP8, by DeepSeek's own names",
+    _parts(".weight", scales=".scale"),
+    (*F8, "I8"),
+    ("scales",),
+)
+MISTRAL_FP8: Final = Family(
+    "mistral-fp8",
+    "FP8, by Mistral's own names",
+    _parts(".weight", scales=".qscale_weight", input_scale=".qscale_act"),
+    F8,
+    ("scales",),
+    own=("scales",),
+)
 SCALED: Final = Family(
     "scaled",
     "FP8, NVFP4 or INT8",
@@ -226,7 +248,9 @@ GPT_OSS: Final = Family(
 EXPERT_FP8: Final = Family(
     "expert-fp8",
     "fine-grained FP8, experts",
-    PartNames("", (("scales", "_scale_inv"),)),
+    PartNames(
+        "", (("scales", "_scale_inv"), ("activation_scale", "_activation_scale"))
+    ),
     (*F8, "I8"),
     ("scales",),
 )
@@ -317,7 +341,8 @@ EXL3: Final = Family(
 MLX: Final = Family("mlx", "MLX", MLX_NAMES, WORDS, ("scales",), alone=("U32",))
 
 FAMILIES: Final = (
-    *(GPTQ, PACKED, BNB4, BNB8, BLOCK_FP8, SCALED, EXPERT_FP8, GPT_OSS),
+    *(GPTQ, MARLIN, PACKED, BNB4, BNB8, BLOCK_FP8, OWN_FP8, MISTRAL_FP8, SCALED),
+    *(EXPERT_FP8, GPT_OSS),
     *(TORCHAO, HQQ, QUANTO_PACKED, QUANTO, EXL2, EXL3, PRUNED),
     *(METAL, MLX),
 )

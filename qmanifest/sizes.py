@@ -146,6 +146,8 @@ def _parts(component: Component, weight: Weight, shape: Shape) -> list[PartSize]
     """Size the parts of a weight of logical `shape`; none where one does not fit."""
     rows = []
     for spec in weight.parts(shape):
+        if spec.shape is None and spec.optional:
+            continue
         if spec.shape is None:
             return []
         rows.append(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Form: TypeAlias = Literal[
     "table",
     "transposed",
+    "spaced",
     "vector",
     "one",
     "scalar",
@@ -31,6 +32,7 @@ Form: TypeAlias = Literal[
 
 table: `(..., R, C)`
 transposed: `(..., C, R)`
+spaced: `(R, 1, C, 1)`, of a weight without experts
 vector: `(R,)`, with blocks that span all inputs
 one, scalar: `(1,)` and `()`, one number for the whole weight
 flat, flat-column: `(B,)` and `(B, 1)`, for B blocks of `columns` weights that follow
@@ -69,6 +71,7 @@ class Spread:
         shapes: dict[Form, Shape] = {
             "table": (*weight[:-2], rows, columns) if weight[1:] else (columns,),
             "transposed": (*lead, columns, rows),
+            "spaced": (rows, 1, columns, 1),
             "vector": (rows,),
             "one": (1,),
             "scalar": (),

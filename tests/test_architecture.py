@@ -48,6 +48,7 @@ SAME_RANK = {
     ("layouts", "errors"): "a shape that fits no words is an error with data",
     ("schemes", "errors"): "a layout's error means that a part has no shape",
     ("schemes", "layouts"): "a scheme names its packing and asks it for shapes",
+    ("schemes", "spreads"): "a scheme says which weights share a number",
     ("schemes", "tensors"): "a scheme speaks of shapes",
     ("patterns", "errors"): "an unusable pattern is an error with its reason",
     ("sizes", "size_rows"): "one subject in two files: counting, and the sums",

@@ -81,9 +81,10 @@ def require_parts(scheme: Scheme, parts: Mapping[str, Stored], shape: Shape) -> 
             )
         allowed = _computable(dtypes)
         if part.dtype not in allowed or expected not in (None, part.shape):
+            size = "of any shape" if expected is None else list(expected)
             raise BackendError(
                 f"{role} are {part.dtype} {list(part.shape)}; {scheme} of shape "
-                f"{list(shape)} expects {'|'.join(allowed)} {list(expected or ())}"
+                f"{list(shape)} expects {'|'.join(allowed)} {size}"
             )
     if scheme.kind == "affine" and parts["biases"].dtype != parts["scales"].dtype:
         raise BackendError(

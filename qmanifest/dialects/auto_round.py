@@ -8,11 +8,14 @@ docs/dialects/auto-round.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
-from annotated_types import Ge
-from pydantic import Field
+from annotated_types import Ge, Len
+from pydantic import BaseModel, ConfigDict, Field
 
+from qmanifest.dialects.auto_round_emit import emitted_values
+from qmanifest.dialects.auto_round_lower import lower_auto_round
+from qmanifest.dialects.auto_round_schemes import PACKINGS, Numbers
 from qmanifest.dialects.base import (
     ComponentNames,
     Dialect,
@@ -23,73 +26,82 @@ from qmanifest.dialects.base import (
     Raw,
 )
 from qmanifest.dialects.blocks import blocks, method_of
-from qmanifest.dialects.claims import Claim
-from qmanifest.dialects.parsing import emitted
-from qmanifest.dialects.stored import Saying, lower_stored
+from qmanifest.dialects.parsing import descend, emitted
 from qmanifest.dialects.tolerant import TolerantDocument
-from qmanifest.errors import EmitError
-from qmanifest.families import GPTQ, PACKED, SCALED
-from qmanifest.findings import DefectKind, Severity
-from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
-from qmanifest.schemes.floats import fp8_whole, packed_floats
-from qmanifest.schemes.qweight import awq_gemm, gptq
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from qmanifest.manifest import Manifest
 
-    from qmanifest.evidence import Found
-    from qmanifest.findings import Defect
-    from qmanifest.manifest import Entry
-    from qmanifest.schemes import Scheme
-    from qmanifest.tensors import TensorIndex
-
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 METHODS: Final = ("auto-round", "auto_round", "intel/auto-round")
-DENSE_BITS: Final = 16
-"""Bits of a layer that stays as it is."""
-AS_STORED: Final = ("auto_round", "auto_round:gptqmodel", "auto_round:auto_gptqmodel")
-"""Formats whose zero points are stored as they are; GPTQ's others have minus one."""
-GroupSize: TypeAlias = Annotated[int, Ge(-1)]
+Side: TypeAlias = Annotated[int, Ge(1)]
+GroupSize: TypeAlias = (
+    Annotated[int, Ge(-1)] | Annotated[tuple[Side, ...], Len(2, 2), Field(strict=False)]
+)
+Float: TypeAlias = Annotated[float | None, Field(strict=False)]
+Names: TypeAlias = str | list[str | list[str]] | None
+
+
+class Layer(BaseModel):
+    """What a layer has instead of the document's values; other keys are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, defer_build=True)
+
+    bits: int | None = None
+    """Bits of a code; 16 and more keep the layer as it is."""
+    group_size: GroupSize | None = None
+    """Inputs that share a scale and a zero point."""
+    sym: bool | None = None
+    """Whether every zero point is the middle code."""
+    data_type: str | None = None
+    """What a code is."""
 
 
 class AutoRoundConfig(TolerantDocument):
     """The document exactly as stored."""
 
+    vocabulary: ClassVar[tuple[str, ...]] = tuple(Layer.model_fields)
+
     quant_method: str
+    """`auto-round`, or its old name `intel/auto-round`."""
     bits: int
     """Bits of a code, 2 to 8."""
     group_size: GroupSize = 128
-    """Inputs that share a scale and a zero point; -1 is all of a row."""
+    """Inputs that share a scale and a zero point; -1 is all of a row, and for FP8 0 is
+    the whole weight and two numbers are a tile of outputs and inputs."""
     sym: bool = True
     """Whether every zero point is the middle code."""
     data_type: str = "int"
-    """`int`, or `mx_fp`, `nv_fp`, `fp8`: small floats."""
+    """What a code is: `int`, or a small float, `mx_fp`, `nv_fp`, `fp8`."""
+    packing_format: str | None = None
+    """Whose tensors these are, by default `auto_round:auto_gptq`."""
+    backend: str | None = None
+    """Old name of `packing_format`, where it begins with `auto_round`."""
+    block_name_to_quantize: Names = None
+    """What the names of quantized modules begin with: a list, or a text with commas."""
+    to_quant_block_names: Names = None
+    """Old name of `block_name_to_quantize`."""
+    extra_config: dict[str, Layer] | None = None
+    """What differs by layer: whole names first, then regular expressions anywhere."""
     act_bits: int | None = None
-    act_group_size: int | None = None
+    act_group_size: Any = None
     act_sym: bool | None = None
     act_data_type: str | None = None
     act_dynamic: bool | None = None
     super_bits: int | None = None
     super_group_size: int | None = None
-    packing_format: str = "auto_round:auto_gptq"
-    """Whose tensors these are."""
-    block_name_to_quantize: (
-        str | Annotated[tuple[str, ...], Field(strict=False)] | None
-    ) = None
-    """What the names of quantized modules begin with; a list, or one with commas."""
-    to_quant_block_names: Any = None
-    extra_config: dict[str, dict[str, Any]] | None = None
-    """What differs by layer: whole names first, then regular expressions anywhere."""
+    fmt: str | None = None
+    """`e4m3` or `e5m2` of FP8; a label, the dtypes of the tensors say it."""
     autoround_version: str | None = None
     rotation_config: Any = None
+    """Rotations that the model applies when it runs."""
+    transform_config: Any = None
+    """The same, in other versions."""
     iters: int | None = None
     nsamples: int | None = None
     batch_size: int | None = None
     seqlen: int | None = None
-    lr: float | None = Field(default=None, strict=False)
-    minmax_lr: float | None = Field(default=None, strict=False)
+    lr: Float = None
+    minmax_lr: Float = None
     enable_quanted_input: bool | None = None
     enable_minmax_tuning: bool | None = None
     low_gpu_mem_usage: bool | None = None
@@ -99,127 +111,57 @@ class AutoRoundConfig(TolerantDocument):
     amp: bool | None = None
     static_kv_dtype: str | None = None
     static_attention_dtype: str | None = None
-    transform_config: Any = None
-    backend: str | None = None
 
     def blocks(self) -> tuple[str, ...]:
         """List what the names of quantized modules begin with; none means any."""
-        named = self.block_name_to_quantize or ()
-        return tuple(named.split(",")) if isinstance(named, str) else named
+        named = self.block_name_to_quantize or self.to_quant_block_names or ()
+        if isinstance(named, str):
+            return tuple(name.strip() for name in named.split(","))
+        flat = (each if isinstance(each, list) else [each] for each in named)
+        return tuple(name for each in flat for name in each)
+
+    def packing(self) -> str:
+        """Name the format of the tensors, in lower case."""
+        old = self.backend if (self.backend or "").startswith("auto_round") else None
+        return (self.packing_format or old or PACKINGS[0]).lower()
+
+    def numbers(self, name: str | None = None) -> Numbers:
+        """Give what holds for all layers, or what `extra_config` says of one."""
+        own = (self.extra_config or {})[name] if name is not None else Layer()
+        return Numbers(
+            self.bits if own.bits is None else own.bits,
+            self.group_size if own.group_size is None else own.group_size,
+            self.sym if own.sym is None else own.sym,
+            own.data_type or self.data_type,
+        )
 
 
 def _locate(raw: Raw) -> tuple[Keys, ...]:
-    return tuple(keys for keys, block in blocks(raw) if method_of(block) in METHODS)
+    """Find the blocks that say so, and that are no copies of MLX's block."""
+    return tuple(
+        keys
+        for keys, block in blocks(raw)
+        if method_of(block) in METHODS and not _is_mlx(raw, keys, block)
+    )
+
+
+def _is_mlx(raw: Raw, keys: Keys, block: Raw) -> bool:
+    """Whether AutoRound wrote MLX's tensors, and MLX's own block beside it."""
+    said = descend(raw, (*keys[:-1], "quantization"))
+    return block.get("packing_format") == "mlx" and isinstance(said, dict)
 
 
 def _components(_document: AutoRoundConfig, place: Place) -> tuple[ComponentNames, ...]:
     return (ComponentNames("", place.pointer()),)
 
 
-def _claims(document: AutoRoundConfig, index: TensorIndex | None) -> list[Claim]:
-    """List the layers that differ: whole names before regular expressions."""
-    lines = []
-    for name, own in (document.extra_config or {}).items():
-        exact = index is None or _is_stored(name, index)
-        keep = own.get("bits") == DENSE_BITS
-        claim = Claim(
-            ("extra_config", name),
-            Pattern(name, Syntax.EXACT if exact else Syntax.RE_SEARCH),
-            "keep" if keep else "quantize",
-            Severity.NOTE if keep else Severity.WARNING,
-            SUFFIX,
-        )
-        lines.append((not exact, claim))
-    return [claim for _, claim in sorted(lines, key=lambda line: line[0])]
-
-
-def _is_stored(module: str, index: TensorIndex) -> bool:
-    """Whether a module of this very name is stored, quantized or not."""
-    return any(module + end in index for end in (SUFFIX, GPTQ.codes, PACKED.codes))
-
-
-def _defects(document: AutoRoundConfig, place: Place) -> Iterator[Defect]:
-    """Find the combinations that no reader has."""
-    yield from document.unknown(place)
-    if document.data_type == "int" and document.bits not in range(2, 9):
-        reason = f"auto-round has bits 2 to 8; found bits {document.bits}"
-        yield place.defect(DefectKind.IMPOSSIBLE_SCHEME, reason, "bits")
-
-
-def _scheme(
-    document: AutoRoundConfig, own: Mapping[str, Any], found: Found
-) -> Scheme | None:
-    """Name a layer's scheme; None where its tensors are not what the format has."""
-    bits, group = own.get("bits", document.bits), own.get("group_size")
-    group = group if isinstance(group, int) else document.group_size
-    symmetric = own.get("sym", document.sym) is not False
-    packing = document.packing_format.lower()
-    if found.family is PACKED:
-        return packed_floats(document.data_type, bits)
-    if found.family is SCALED:
-        return fp8_whole("one")
-    if "awq" in packing:
-        return awq_gemm(bits, max(group, 0))
-    plus = 0 if packing in AS_STORED else 1
-    return gptq(bits, max(group, 0), plus=plus, symmetric=symmetric)
-
-
 def _lower(document: AutoRoundConfig, place: Place, indexes: Indexes | None) -> Lowered:
     index = None if indexes is None else indexes.get("")
-    layers = {
-        place.pointer("extra_config", name): own
-        for name, own in (document.extra_config or {}).items()
-    }
-    begins = document.blocks()
-
-    def make(name: str, found: Found, said: Entry | None) -> Weight | None:
-        if found.family not in {GPTQ, PACKED, SCALED}:
-            return None
-        if begins and said is None and not name.startswith(begins):
-            return None
-        scheme = _scheme(document, layers[said.pointer] if said else {}, found)
-        if scheme is None:
-            return None
-        pointer = said.pointer if said else place.pointer()
-        return Weight(name, scheme, pointer, names=found.family.names)
-
-    saying = Saying(_claims(document, index), every_linear=not begins)
-    component, defects = lower_stored(saying, place, index, make)
-    found = (*defects, *_defects(document, place))
-    return Lowered(Manifest("auto-round", place.file, (component,)), found)
+    return lower_auto_round(document, place, index)
 
 
 def _emit(manifest: Manifest) -> AutoRoundConfig:
-    if len(manifest.components) != 1:
-        raise EmitError("auto-round describes one model")
-    (component,) = manifest.components
-    schemes = {weight.scheme for weight in component.weights}
-    if len(schemes) != 1:
-        raise EmitError(f"auto-round has one scheme here, not {len(schemes)}")
-    (scheme,) = schemes
-    group = scheme.group_size
-    made: tuple[tuple[str, Scheme, bool], ...] = (
-        ("auto_round:auto_awq", awq_gemm(scheme.bits, group), False),
-        *(
-            (packing, gptq(scheme.bits, group, plus=plus, symmetric=sym), sym)
-            for packing, plus in (("auto_round:auto_gptq", 1), ("auto_round", 0))
-            for sym in (True, False)
-        ),
-    )
-    for packing, each, symmetric in made:
-        if scheme == each:
-            document = {
-                "quant_method": "auto-round",
-                "bits": scheme.bits,
-                "group_size": group or -1,
-                "sym": symmetric,
-                "packing_format": packing,
-            }
-            kept = [kept.name.removesuffix(SUFFIX) for kept in component.kept]
-            if kept:
-                document["extra_config"] = {name: {"bits": 16} for name in kept}
-            return emitted(AutoRoundConfig, document)
-    raise EmitError(f"auto-round has no words for {scheme}")
+    return emitted(AutoRoundConfig, emitted_values(manifest))
 
 
 DIALECT: Final = Dialect(
@@ -232,4 +174,5 @@ DIALECT: Final = Dialect(
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),
+    synonyms={"to_quant_block_names": "block_name_to_quantize"},
 )

@@ -9,11 +9,12 @@ retold in docs/dialects/awq.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
-from annotated_types import Ge
 from pydantic import Field
 
+from qmanifest.dialects.awq_lower import lower_awq
+from qmanifest.dialects.awq_schemes import BITS, VERSIONS
 from qmanifest.dialects.base import (
     ComponentNames,
     Dialect,
@@ -24,41 +25,28 @@ from qmanifest.dialects.base import (
     Raw,
 )
 from qmanifest.dialects.blocks import blocks, method_of
-from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.dynamic import SUFFIX, GroupSize, Override
 from qmanifest.dialects.parsing import emitted
-from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.errors import EmitError
-from qmanifest.families import GPTQ
-from qmanifest.findings import DefectKind, Severity
-from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax, read_by
-from qmanifest.schemes.qweight import awq_gemm, awq_gemv, awq_gemv_fast
+from qmanifest.schemes.qweight import undecoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
-    from qmanifest.evidence import Found
-    from qmanifest.findings import Defect
-    from qmanifest.manifest import Entry
+    from qmanifest.manifest import Manifest
     from qmanifest.schemes import Scheme
-
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
-VERSIONS: Final = {
-    "gemm": awq_gemm,
-    "gemv": awq_gemv,
-    "gemv_fast": awq_gemv_fast,
-    "llm-awq": awq_gemv_fast,
-}
-"""The layouts, and the scheme of each by bits and group size."""
-GroupSize: TypeAlias = Annotated[int, Ge(-1)]
 
 
 class AwqConfig(TolerantDocument):
     """The document exactly as stored."""
 
+    vocabulary: ClassVar[tuple[str, ...]] = tuple(Override.model_fields)
+
     quant_method: str | None = None
+    """`awq`; absent in `quant_config.json`."""
+    method: str | None = None
+    """GPTQModel's name of `quant_method`."""
     bits: int | None = None
     """Bits of a code; AutoAWQ has 4 only, which is the default."""
     w_bit: int | None = None
@@ -69,26 +57,32 @@ class AwqConfig(TolerantDocument):
     """Old name of `group_size`."""
     zero_point: bool | None = None
     """Whether zero points differ from the middle code, by default true."""
+    sym: bool | None = None
+    """GPTQModel's name of what `zero_point` denies."""
     version: str | None = None
-    """`gemm` (the default), `gemv`, `gemv_fast` or `llm-awq`, in either case."""
+    """`gemm` (the default), `gemv`, `gemv_fast`, `llm-awq` or `marlin`, in either case;
+    `exllama`, `exllamav2` and `ipex` read `gemm`."""
     format: str | None = None
     """Name of `version` in transformers 5 and GPTQModel."""
     checkpoint_format: str | None = None
+    """Another name of `version` in GPTQModel."""
     backend: str | None = None
     """`llm-awq` means that layout; others say nothing of what is stored."""
-    sym: bool | None = None
     modules_to_not_convert: Annotated[tuple[str, ...] | None, Field(strict=False)] = (
         None
     )
     """Parts of the names of modules that stay 16-bit."""
+    dynamic: dict[str, Override | None] | None = None
+    """GPTQModel: patterns that begin at a module's name, `-:` to skip."""
     lm_head: bool | None = None
+    desc_act: bool | None = None
+    pack_dtype: str | None = None
     do_fuse: bool | None = None
     fuse_max_seq_len: int | None = None
     modules_to_fuse: dict[str, Any] | None = None
     exllama_config: dict[str, Any] | None = None
-    desc_act: bool | None = None
-    pack_dtype: str | None = None
     meta: dict[str, Any] | None = None
+    """Who wrote it, and how; nothing of how it is stored."""
 
     def layout(self) -> str:
         """Name the layout, in lower case."""
@@ -97,12 +91,19 @@ class AwqConfig(TolerantDocument):
         said = (self.version, self.format, self.checkpoint_format)
         return next((each.lower() for each in said if each), "gemm")
 
-    def scheme(self) -> Scheme | None:
-        """Name the scheme of every module; None for a layout that is not known."""
+    def bits_or_default(self) -> int:
+        """Give the bits of modules that no pattern names."""
+        return next((b for b in (self.bits, self.w_bit) if b is not None), BITS)
+
+    def scheme(self, own: Override | None = None) -> Scheme:
+        """Name the scheme of a module, with what an override says otherwise."""
+        bits, group = self.bits_or_default(), self.group_size or self.q_group_size
+        if own is not None:
+            bits = bits if own.bits is None else own.bits
+            group = own.group_size or group
+        size = max(128 if group is None else group, 0)
         make = VERSIONS.get(self.layout())
-        group = next((g for g in (self.group_size, self.q_group_size) if g), 128)
-        bits = self.bits or self.w_bit or 4
-        return None if make is None else make(bits, max(group, 0))
+        return make(bits, size) if make else undecoded(self.layout(), bits, size)
 
 
 def _locate(raw: Raw) -> tuple[Keys, ...]:
@@ -111,9 +112,9 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
 
 
 def _is_awq(keys: Keys, block: Raw) -> bool:
-    method = method_of(block)
-    if method is not None:
-        return method == "awq"
+    method = method_of(block) or block.get("method")
+    if isinstance(method, str):
+        return method.lower() == "awq"
     return not keys and "zero_point" in block and bool({"w_bit", "bits"} & {*block})
 
 
@@ -121,53 +122,8 @@ def _components(_document: AwqConfig, place: Place) -> tuple[ComponentNames, ...
     return (ComponentNames("", place.pointer()),)
 
 
-def _claims(document: AwqConfig) -> list[Claim]:
-    """List the modules that stay 16-bit, as AutoAWQ and vLLM read them."""
-    return [
-        Claim(
-            ("modules_to_not_convert", number),
-            Pattern(text, Syntax.SUBSTRING),
-            "keep",
-            Severity.NOTE,
-            SUFFIX,
-            *read_by("awq", "modules_to_not_convert"),
-        )
-        for number, text in enumerate(document.modules_to_not_convert or ())
-    ]
-
-
-def _defects(document: AwqConfig, place: Place) -> Iterator[Defect]:
-    """Find the combinations that no reader has."""
-    yield from document.unknown(place)
-    bits, layout = document.bits or document.w_bit or 4, document.layout()
-    if bits != 4:  # noqa: PLR2004 - as the message says
-        key = "w_bit" if document.bits is None else "bits"
-        reason = f"awq has bits 4 only; found bits {bits}"
-        yield place.defect(DefectKind.IMPOSSIBLE_SCHEME, reason, key)
-    if document.scheme() is None:
-        yield place.defect(
-            DefectKind.INVALID_VALUE,
-            f"version {layout!r} is none whose layout is known here: its values are "
-            "not decoded",
-            expected=", ".join(VERSIONS),
-            actual=layout,
-            severity=Severity.NOTE if layout in {"marlin", "exllama"} else None,
-        )
-
-
 def _lower(document: AwqConfig, place: Place, indexes: Indexes | None) -> Lowered:
-    scheme = document.scheme()
-
-    def make(name: str, found: Found, _said: Entry | None) -> Weight | None:
-        if scheme is None or found.family is not GPTQ:
-            return None
-        return Weight(name, scheme, place.pointer(), names=GPTQ.names)
-
-    index = None if indexes is None else indexes.get("")
-    saying = Saying(_claims(document), every_linear=True)
-    component, defects = lower_stored(saying, place, index, make)
-    found = (*defects, *_defects(document, place))
-    return Lowered(Manifest("awq", place.file, (component,)), found)
+    return lower_awq(document, place, None if indexes is None else indexes.get(""))
 
 
 def _emit(manifest: Manifest) -> AwqConfig:
@@ -175,22 +131,37 @@ def _emit(manifest: Manifest) -> AwqConfig:
         raise EmitError("awq describes one model")
     (component,) = manifest.components
     schemes = {weight.scheme for weight in component.weights}
-    for version, make in VERSIONS.items():
-        for scheme in schemes:
-            if len(schemes) == 1 and scheme == make(scheme.bits, scheme.group_size):
-                kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
-                return emitted(
-                    AwqConfig,
-                    {
-                        "quant_method": "awq",
-                        "bits": scheme.bits,
-                        "group_size": scheme.group_size or -1,
-                        "zero_point": True,
-                        "version": version,
-                        "modules_to_not_convert": kept or None,
-                    },
+    if len(schemes) != 1:
+        raise EmitError(f"awq has one scheme for all modules, not {len(schemes)}")
+    (scheme,) = schemes
+    same = (v for v, make in VERSIONS.items() if _is(make, scheme))
+    version = next(same, None)
+    if version is None:
+        raise EmitError(f"awq has no words for {scheme}")
+    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+    for weight in component.weights:
+        for text in kept:
+            if text in weight.name:
+                raise EmitError(
+                    f"{text!r}, which is kept, is a part of {weight.name!r}, which is "
+                    "not, and awq keeps by parts of names"
                 )
-    raise EmitError("awq has one scheme of AWQ's for all modules")
+    return emitted(
+        AwqConfig,
+        {
+            "quant_method": "awq",
+            "bits": scheme.bits,
+            "group_size": scheme.group_size or -1,
+            "zero_point": True,
+            "version": version,
+            "modules_to_not_convert": kept or None,
+        },
+    )
+
+
+def _is(make: Callable[[int, int], Scheme], scheme: Scheme) -> bool:
+    """Whether a scheme is one that `make` makes."""
+    return make(scheme.bits, scheme.group_size) == scheme
 
 
 DIALECT: Final = Dialect(
@@ -203,5 +174,11 @@ DIALECT: Final = Dialect(
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),
-    synonyms={"w_bit": "bits", "q_group_size": "group_size"},
+    synonyms={
+        "w_bit": "bits",
+        "q_group_size": "group_size",
+        "format": "version",
+        "checkpoint_format": "version",
+        "method": "quant_method",
+    },
 )

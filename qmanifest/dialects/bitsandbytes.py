@@ -21,48 +21,26 @@ from qmanifest.dialects.base import (
     Place,
     Raw,
 )
+from qmanifest.dialects.bitsandbytes_said import Contradictions, impossible
+from qmanifest.dialects.bitsandbytes_schemes import INT8, four_bit, names_of
 from qmanifest.dialects.blocks import blocks, method_of
 from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.errors import EmitError
-from qmanifest.families import BNB4, BNB8, PartNames
-from qmanifest.findings import DefectKind, Severity
+from qmanifest.families import BNB4, BNB8
+from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax, read_by
-from qmanifest.schemes import Codebook, Extra, Scaled
-from qmanifest.spreads import Spread
+from qmanifest.schemes import Codebook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from qmanifest.evidence import Found
-    from qmanifest.findings import Defect
     from qmanifest.manifest import Entry
-    from qmanifest.tensors import TensorIndex, TensorInfo
 
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
-BLOCK: Final = 64
-"""Weights of a block, unless what is stored shows another size."""
-NESTED: Final = 256
-"""Absmax values that share a scale, where they are quantized too."""
-BLOCKS: Final = (64, 128, 256, 512, 1024, 2048, 4096, 32)
-"""Sizes that bitsandbytes has."""
-INT8: Final = Scaled(
-    "i8",
-    "i8",
-    Spread(1, 0, "vector"),
-    ("F32",),
-    "float",
-    "none",
-    "float32",
-    factor=0.00787401571869850,
-    extras=(Extra("format", ("U8",), optional=True),),
-)
-"""Rows of int8 with their largest magnitude, times what the library has for 1/127."""
-
 
 class BitsAndBytesConfig(TolerantDocument):
     """The document exactly as stored."""
@@ -120,91 +98,29 @@ def _claims(document: BitsAndBytesConfig) -> list[Claim]:
     ]
 
 
-def _defects(document: BitsAndBytesConfig, place: Place) -> Iterator[Defect]:
-    """Find what cannot be meant."""
-    yield from document.unknown(place)
-    if document.load_in_4bit and document.load_in_8bit:
-        yield place.defect(
-            DefectKind.CONTRADICTION,
-            "load_in_4bit and load_in_8bit are both true",
-            "load_in_8bit",
-            hint="set the one to false that is not stored",
-        )
-    for name in ("4bit", "8bit"):
-        said = getattr(document, f"load_in_{name}")
-        copy = getattr(document, f"mirrored_{name}")
-        if said is not None and copy is not None and said != copy:
-            yield place.defect(
-                DefectKind.TWINS_DISAGREE,
-                f"load_in_{name} is {said} and _load_in_{name} is {copy}",
-                f"_load_in_{name}",
-                hint="make both say the same",
-            )
-
-
-def _names(name: str, index: TensorIndex) -> tuple[PartNames, str | None]:
-    """Name the parts of a 4-bit weight, and the table that its state is called by."""
-    for table in ("nf4", "fp4"):
-        suffix = f".quant_state.bitsandbytes__{table}"
-        if name + suffix in index:
-            others = tuple(
-                pair for pair in BNB4.names.suffixes if "quant_state" not in pair[0]
-            )
-            return PartNames("", (*others, ("quant_state", suffix))), table
-    return BNB4.names, None
-
-
-def _block(codes: TensorInfo, absmax: TensorInfo | None) -> int:
-    """Tell the block size from the number of blocks."""
-    if absmax is None or len(absmax.shape) != 1:
-        return BLOCK
-    weights = 2 * codes.nbytes
-    sizes = (s for s in BLOCKS if -(-weights // s) == absmax.shape[0])
-    return next(sizes, BLOCK)
-
-
 def _lower(
     document: BitsAndBytesConfig, place: Place, indexes: Indexes | None
 ) -> Lowered:
     index = None if indexes is None else indexes.get("")
-    said_table = document.bnb_4bit_quant_type or "fp4"
-    others: list[Defect] = []
+    contradictions = Contradictions(document, place)
 
     def make(name: str, found: Found, _said: Entry | None) -> Weight | None:
         if index is None or found.family not in {BNB4, BNB8}:
             return None
         if found.family is BNB8:
+            contradictions.look(name, found, INT8)
             return Weight(name, INT8, place.pointer(), names=BNB8.names)
-        names, table = _names(name, index)
-        if table not in {None, said_table} and not others:
-            others.append(_other_table(place, name, said_table, table))
+        names, table = names_of(name, index)
         absmax = index.get(names.name(name, "scales"))
-        nested = absmax is not None and absmax.dtype == "U8"
-        scheme = Codebook(
-            "nf4" if (table or said_table) == "nf4" else "fp4",
-            _block(found.codes, absmax),
-            NESTED if nested else 0,
-            f"{found.codes.dtype.lower()}-flat-high",
-        )
+        said = document.bnb_4bit_quant_type or "fp4"
+        scheme = four_bit(table or said, found.codes, absmax)
+        contradictions.look(name, found, scheme)
         return Weight(name, scheme, place.pointer(), names=names)
 
-    saying = Saying(_claims(document), every_linear=False)
+    saying = Saying(_claims(document), every_linear=True)
     component, defects = lower_stored(saying, place, index, make)
-    found = (*defects, *_defects(document, place), *others)
+    found = (*defects, *impossible(document, place), *contradictions.defects())
     return Lowered(Manifest("bitsandbytes", place.file, (component,)), found)
-
-
-def _other_table(place: Place, name: str, said: str, stored: str | None) -> Defect:
-    return place.defect(
-        DefectKind.CONTRADICTION,
-        f"bnb_4bit_quant_type is {said!r} and {name!r} is stored as {stored}",
-        "bnb_4bit_quant_type",
-        tensor=name,
-        expected=said,
-        actual=stored,
-        hint=f"set it to {stored!r}; loaders take it from the tensors",
-        severity=Severity.WARNING,
-    )
 
 
 def _emit(manifest: Manifest) -> BitsAndBytesConfig:

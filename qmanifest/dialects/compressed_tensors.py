@@ -9,7 +9,7 @@ Source: https://github.com/vllm-project/compressed-tensors,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from qmanifest.dialects.base import (
     ComponentNames,
@@ -24,6 +24,7 @@ from qmanifest.dialects.blocks import blocks, method_of
 from qmanifest.dialects.compressed_tensors_args import (
     AnyGroup,
     QuantizationArgs,
+    QuantizationScheme,
     SparsityConfig,
 )
 from qmanifest.dialects.compressed_tensors_defects import defects_of
@@ -42,6 +43,11 @@ OLD_KEY: Final = "compression_config"
 
 class CompressedTensorsConfig(TolerantDocument):
     """The document exactly as stored."""
+
+    vocabulary: ClassVar[tuple[str, ...]] = (
+        *QuantizationArgs.model_fields,
+        *QuantizationScheme.model_fields,
+    )
 
     quant_method: str | None = None
     """`compressed-tensors`."""
@@ -111,6 +117,7 @@ def _said(document: CompressedTensorsConfig) -> Said:
         sparsity.format if sparsity else None,
         document.version,
         document.kv_cache_scheme,
+        document.quantization_status == "compressed",
     )
 
 
@@ -145,4 +152,5 @@ DIALECT: Final = Dialect(
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),
+    decodes="most",
 )

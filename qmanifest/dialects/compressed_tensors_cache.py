@@ -1,7 +1,7 @@
 """Scales of the cache: that static ones are stored where a config promises them.
 
 `k_scale` and `v_scale` stand in the module of the attention, or in those of its key and
-value projections.
+value projections, where versions before 0.8 called them `output_scale`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from qmanifest.findings import Defect
     from qmanifest.tensors import Shape, TensorIndex
 
-SCALES: Final = (".k_scale", ".v_scale")
+SCALES: Final = (
+    *(".k_scale", ".v_scale"),
+    *(".k_proj.output_scale", ".v_proj.output_scale"),
+)
 
 
 def cache_defects(

@@ -7,9 +7,8 @@ Source: https://github.com/vllm-project/compressed-tensors,
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, get_args
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from qmanifest.dialects.compressed_tensors_args import Format
 from qmanifest.findings import Severity
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from qmanifest.dialects.compressed_tensors_args import QuantizationArgs
     from qmanifest.dialects.compressed_tensors_groups import Group
 
-FORMATS: Final = ("fakequant", *get_args(Format))
 DENSE_STREAM: Final = (0, 18)
 """The version from which 3, 5, 6 and 7 bits are packed without gaps."""
 NO_ACTORDER: Final = (0, 19)

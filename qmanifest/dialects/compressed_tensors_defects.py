@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from qmanifest.dialects.compressed_tensors_args import QuantizationScheme
 from qmanifest.dialects.compressed_tensors_checks import (
-    FORMATS,
     faults,
     version_of,
     weight_faults,
 )
-from qmanifest.dialects.compressed_tensors_groups import UNTOLD
+from qmanifest.dialects.compressed_tensors_groups import FORMATS, told_by
 from qmanifest.dialects.compressed_tensors_presets import preset
 from qmanifest.dialects.compressed_tensors_schemes import SPARSE
 from qmanifest.findings import DefectKind, Severity
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from qmanifest.dialects.compressed_tensors_lower import Said
     from qmanifest.findings import Defect
 
-OPAQUE: Final = (*SPARSE, "marlin-24")
-"""Formats whose values are not decoded here."""
 _ARGS: Final = ("weights", "input_activations", "output_activations")
 
 
@@ -61,16 +58,6 @@ def _formats(said: Said, place: Place) -> Iterator[Defect]:
             expected=", ".join(("dense", *SPARSE)),
             actual=pruned,
         )
-    for keys, stored in ((("format",), said.format), (("sparsity_config",), pruned)):
-        if stored in OPAQUE:
-            yield place.defect(
-                DefectKind.LABEL,
-                f"weights are stored as {stored}, of which shapes are checked as far "
-                "as they are known, and values are not decoded",
-                *keys,
-                severity=Severity.NOTE,
-                hint="compress the original again with a version from 0.13 on",
-            )
 
 
 def _presets(said: Said, place: Place) -> Iterator[Defect]:
@@ -97,7 +84,7 @@ def _group(said: Said, group: Group, place: Place) -> Iterator[Defect]:
             "a config group has one format, not mixed-precision",
             *(*group.keys, "format"),
         )
-    elif own not in {None, said.format} and said.format not in {None, *UNTOLD}:
+    elif own is not None and told_by(said.format) not in {None, own}:
         yield place.defect(
             DefectKind.CONTRADICTION,
             f"a config group is stored as {own}, and the whole as {said.format}",

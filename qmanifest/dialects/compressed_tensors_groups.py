@@ -7,9 +7,9 @@ Source: https://github.com/vllm-project/compressed-tensors,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
-from qmanifest.dialects.compressed_tensors_args import QuantizationScheme
+from qmanifest.dialects.compressed_tensors_args import Format, QuantizationScheme
 from qmanifest.dialects.compressed_tensors_presets import preset
 from qmanifest.patterns.reader import looks_like_class
 from qmanifest.patterns.syntax import REGEX_MARK
@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from qmanifest.dialects.base import Keys
-    from qmanifest.dialects.compressed_tensors_args import (
-        AnyGroup,
-        Format,
-        QuantizationArgs,
-    )
+    from qmanifest.dialects.compressed_tensors_args import AnyGroup, QuantizationArgs
 
+FORMATS: Final = ("fakequant", *get_args(Format))
+"""Every format; the first is of a whole that was never compressed."""
 UNTOLD: Final = ("fakequant", "dense", "mixed-precision")
-"""Formats of a whole that do not say how a weight is stored that is quantized."""
+"""Formats that do not say how a weight is stored that is quantized."""
 LINEAR: Final = "Linear"
 """The class that most groups are about."""
 _SMALL_FLOATS: Final[dict[tuple[int, int | None], Format]] = {
@@ -51,6 +49,12 @@ class Group:
     def weights(self) -> QuantizationArgs | None:
         """How weights are quantized."""
         return self.scheme.weights
+
+    @property
+    def runs(self) -> bool:
+        """Whether inputs or outputs are quantized when the model runs."""
+        scheme = self.scheme
+        return bool(scheme.input_activations or scheme.output_activations)
 
     def place(self, target: int) -> Keys | tuple[str | int, ...]:
         """Say where a target is, from the document's top."""
@@ -83,13 +87,18 @@ def read_groups(groups: Mapping[str, AnyGroup], whole: str | None) -> Iterator[G
             named = preset(name)
             scheme = named and named.model_copy(update={"targets": said})
         if scheme is not None:
-            told = None if whole in (None, *UNTOLD) else whole
+            told = told_by(scheme.format) or told_by(whole)
             yield Group(
                 ("config_groups", name),
                 scheme,
-                scheme.format or told or inferred(scheme),
+                told or inferred(scheme),
                 not isinstance(said, QuantizationScheme),
             )
+
+
+def told_by(name: str | None) -> str | None:
+    """Give a format if it says how weights are stored that are quantized."""
+    return name if name in FORMATS and name not in UNTOLD else None
 
 
 def inferred(scheme: QuantizationScheme) -> str:

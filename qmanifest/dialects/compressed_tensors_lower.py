@@ -6,7 +6,6 @@ by which group. A config that quantizes no weights keeps every matrix as it is.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -20,7 +19,9 @@ from qmanifest.dialects.compressed_tensors_groups import (
     classes,
     ranked,
     read_groups,
+    told_by,
 )
+from qmanifest.dialects.compressed_tensors_ignored import ignored_claims
 from qmanifest.dialects.compressed_tensors_weights import Maker
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.evidence import Evidence
@@ -28,8 +29,6 @@ from qmanifest.families import DENSE
 from qmanifest.findings import Severity
 from qmanifest.manifest import Component, Kept, Manifest
 from qmanifest.patterns import READ_BY, READERS
-from qmanifest.patterns.reader import looks_like_class
-from qmanifest.patterns.syntax import REGEX_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
-HEADS: Final = ("lm_head", "embed_out", "output_layer", "embed_tokens", "score")
-"""Modules that many lists name and that a model may share with another, or not have."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +54,8 @@ class Said:
     version: str | None
     cache: QuantizationArgs | None
     """How keys and values are quantized."""
+    compressed: bool
+    """Whether it says that weights are stored as their format has them."""
 
     @cached_property
     def read(self) -> tuple[Group, ...]:
@@ -78,7 +77,7 @@ def lower_said(
     """
     by_class = classes(said.read)
     targets = ranked(said.read)
-    claims = [*_keeping(said, index), *_quantizing(targets)]
+    claims = [*ignored_claims(said.ignore, index, SUFFIX), *_quantizing(targets)]
     pointers = {place.pointer(*t.group.place(t.number)): t for t in targets}
     maker = Maker(said.version, said.sparse, place, index, pointers, by_class)
     linear = by_class.get(LINEAR)
@@ -94,8 +93,9 @@ def lower_said(
 def _promises(said: Said) -> bool:
     """Whether the document says that weights are stored quantized or pruned."""
     quantized = any(group.weights is not None for group in said.read)
-    dense = said.format in (None, "fakequant", "dense")
-    packed = any(group.scheme.format not in {None, "dense"} for group in said.read)
+    untold = said.format in {None, "fakequant"} and not said.compressed
+    dense = untold or said.format == "dense"
+    packed = any(told_by(group.scheme.format) for group in said.read)
     return said.sparse not in {None, "dense"} or (quantized and (packed or not dense))
 
 
@@ -131,36 +131,3 @@ def _quantizing(targets: Sequence[Target]) -> Iterator[Claim]:
             reader,
             tuple(others),
         )
-
-
-def _keeping(said: Said, index: TensorIndex | None) -> Iterator[Claim]:
-    """List what is ignored, but for classes, which no file tells of."""
-    reader, *others = READ_BY["compressed-tensors", "ignore"]
-    names = [] if index is None else sorted(index)
-    for number, text in enumerate(said.ignore):
-        if looks_like_class(text):
-            continue
-        (pattern,) = READERS[reader].patterns(text)
-        yield Claim(
-            ("ignore", number),
-            pattern,
-            "keep",
-            _unused(text, names),
-            SUFFIX,
-            reader,
-            tuple(others),
-        )
-
-
-def _unused(text: str, names: Sequence[str]) -> Severity:
-    """Say how bad it is when an ignored name matches nothing.
-
-    The library lists the modules that a model has, so a name that is in no file was
-    changed. A module that holds others is listed where its class is.
-    """
-    if text.startswith(REGEX_MARK) or text.rpartition(".")[2] in HEADS:
-        return Severity.NOTE
-    at = bisect_left(names, f"{text}.")
-    if at < len(names) and names[at].startswith(f"{text}."):
-        return Severity.WARNING
-    return Severity.ERROR

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from qmanifest.dialects.base import Place
+    from qmanifest.dialects.compressed_tensors_args import QuantizationArgs
     from qmanifest.dialects.compressed_tensors_groups import Group, Target
     from qmanifest.evidence import Found
     from qmanifest.manifest import Entry
@@ -48,6 +49,8 @@ class Maker:
     """The targets that are classes, in the order of their names."""
     made: dict[tuple[int, Stored], Scheme | None] = field(default_factory=dict)
     """Schemes by group, of which there are few, and what is stored."""
+    pointers: dict[int, str] = field(default_factory=dict)
+    """Pointers to targets, by their identity."""
 
     def make(self, name: str, found: Found, said: Entry | None) -> Weight | None:
         """Make a weight that is stored; None where the config does not say so."""
@@ -66,8 +69,14 @@ class Maker:
         scheme = self._scheme(group, name, found)
         if scheme is None:
             return None
-        pointer = self.place.pointer(*group.place(target.number))
-        return Weight(name, scheme, pointer, names=family.names)
+        return Weight(name, scheme, self._pointer(target), names=family.names)
+
+    def _pointer(self, target: Target) -> str:
+        """Point at a target, of which there are few, for each of many weights."""
+        key = id(target)
+        if key not in self.pointers:
+            self.pointers[key] = self.place.pointer(*target.group.place(target.number))
+        return self.pointers[key]
 
     def _target(self, name: str) -> Target | None:
         """Choose among the targets that are classes, of which files tell nothing.
@@ -91,22 +100,28 @@ class Maker:
         args = group.weights
         if args is None:
             return None
-        scales = self._shape(found, name, "scales")
-        codes = found.codes.shape
-        whole = None
-        if group.format == "pack-quantized" and args.num_bits in UNEVEN:
-            whole = fits_whole(codes, scales or (), args)
-            version = version_of(self.version)
-            if whole is None and version is not None:
-                whole = version < DENSE_STREAM
-        inputs = self._shape(found, name, "input_scale")
-        stored = Stored(bool(whole), scales == (), len(codes), inputs == ())
+        one = args.spread == "tensor"
+        packed = group.format == "pack-quantized" and args.num_bits in UNEVEN
+        scales = self._shape(found, name, "scales") if one or packed else None
+        whole = packed and self._is_whole(found.codes.shape, scales, args)
+        inputs = self._shape(found, name, "input_scale") if group.runs else None
+        stored = Stored(whole, scales == (), len(found.codes.shape), inputs == ())
         key = id(group), stored
         if key not in self.made:
             self.made[key] = scheme_of(
                 args, group.format, stored, _extras(group, stored)
             )
         return self.made[key]
+
+    def _is_whole(
+        self, codes: Shape, scales: Shape | None, args: QuantizationArgs
+    ) -> bool:
+        """Tell whether words hold whole codes: by shape, or else by version."""
+        whole = fits_whole(codes, scales or (), args)
+        version = version_of(self.version)
+        if whole is None:
+            return version is not None and version < DENSE_STREAM
+        return whole
 
     def _shape(self, found: Found, name: str, role: str) -> Shape | None:
         """Find the stored shape of a part."""

@@ -9,88 +9,88 @@ FORMATS 2 is retold in docs/dialects/gptq.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
-from annotated_types import Ge
 from pydantic import Field
 
-from qmanifest.dialects.base import (
-    ComponentNames,
-    Dialect,
-    Indexes,
-    Keys,
-    Lowered,
-    Place,
-    Raw,
-)
+from qmanifest.dialects.base import ComponentNames, Dialect, Keys, Lowered, Place, Raw
 from qmanifest.dialects.blocks import blocks, method_of
-from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.dynamic import GroupSize, Override
+from qmanifest.dialects.gptq_defects import defects_of
+from qmanifest.dialects.gptq_emit import emitted_values
+from qmanifest.dialects.gptq_lower import lower_gptq
+from qmanifest.dialects.gptq_schemes import (
+    MARLIN,
+    PLANAR,
+    PLANES,
+    V1,
+    V2,
+    WORDS,
+    Numbers,
+)
 from qmanifest.dialects.parsing import emitted
-from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
-from qmanifest.errors import EmitError
-from qmanifest.families import GPTQ
-from qmanifest.findings import DefectKind, Severity
-from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
-from qmanifest.schemes import Integer
-from qmanifest.schemes.qweight import gptq
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from qmanifest.dialects.base import Indexes
+    from qmanifest.manifest import Manifest
 
-    from qmanifest.evidence import Found
-    from qmanifest.findings import Defect
-    from qmanifest.manifest import Entry
-    from qmanifest.schemes import Scheme
-
-T = TypeVar("T")
-METHODS: Final = ("gptq", "gptqmodel")
-BITS: Final = (2, 3, 4, 5, 6, 7, 8)
-V2: Final = ("gptq_v2", "gptq_p")
-"""Formats whose zero points are stored as they are; others store them minus one."""
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
-GroupSize: TypeAlias = Annotated[int, Ge(-1)]
+LEGACY: Final = (MARLIN, "bitblas")
+"""Old values of `quant_method` that name a checkpoint format."""
+METHODS: Final = ("gptq", "gptqmodel", *LEGACY)
+Float: TypeAlias = Annotated[float | None, Field(strict=False)]
 
 
 class GptqConfig(TolerantDocument):
     """The document exactly as stored."""
 
+    vocabulary: ClassVar[tuple[str, ...]] = tuple(Override.model_fields)
+
     bits: int | None = None
+    """Bits of a code, 2 to 8; by default 4."""
     w_bit: int | None = None
     """Old name of `bits`."""
     wbits: int | None = None
     """Old name of `bits`."""
     group_size: GroupSize | None = None
-    """Inputs that share a scale and a zero point; -1 is all of a row."""
+    """Inputs that share a scale and a zero point, by default 128; -1 is a whole row."""
     q_group_size: GroupSize | None = None
     """Old name of `group_size`."""
     desc_act: bool | None = None
     """Whether inputs were ordered by activation, so that `g_idx` says their group."""
     sym: bool | None = None
-    """Whether every zero point is the middle code."""
+    """Whether every zero point is the middle code, by default true."""
+    zero_point: bool | None = None
+    """AWQ's name of what `sym` denies."""
     quant_method: str | None = None
+    """`gptq`; old files name the checkpoint format here, `marlin` or `bitblas`."""
     method: str | None = None
+    """GPTQModel's name of `quant_method`."""
     checkpoint_format: str | None = None
-    """`gptq` stores zero points minus one, `gptq_v2` as are, `gptq_p` in planes."""
+    """`gptq` (the default) stores zero points minus one, `gptq_v2` as are, `gptq_p` in
+    planes; `marlin` and `bitblas` are layouts of kernels."""
     format: str | None = None
     """GPTQModel's name of `checkpoint_format`."""
+    is_marlin_format: bool | None = None
+    """Old way to say `checkpoint_format` `marlin`."""
+    pack_dtype: str | None = None
+    """Integers that codes are packed in, by default `int32`."""
     lm_head: bool | None = None
+    """Whether the head is quantized too."""
+    dynamic: dict[str, Override | None] | None = None
+    """What differs by module: patterns that begin at a module's name, `-:` to skip."""
+    modules_in_block_to_quantize: list[str | list[str]] | None = None
+    """Parts of the names of all modules that are quantized, in steps or not."""
+    block_name_to_quantize: str | None = None
+    """optimum: where the decoder's blocks are."""
     static_groups: bool | None = None
     true_sequential: bool | None = None
-    damp_percent: float | None = Field(default=None, strict=False)
-    damp_auto_increment: float | None = Field(default=None, strict=False)
-    mse: float | None = Field(default=None, strict=False)
+    damp_percent: Float = None
+    damp_auto_increment: Float = None
+    mse: Float = None
     act_group_aware: bool | None = None
-    is_marlin_format: bool | None = None
-    pack_dtype: str | None = None
-    dynamic: dict[str, dict[str, Any]] | None = None
-    """What differs by module: patterns that begin at a module's name, `-:` to skip."""
-    modules_in_block_to_quantize: Any = None
-    block_name_to_quantize: str | None = None
     meta: dict[str, Any] | None = None
+    """Who wrote it, and how; nothing of how it is stored."""
     dataset: Any = None
     tokenizer: Any = None
     batch_size: int | None = None
@@ -109,70 +109,42 @@ class GptqConfig(TolerantDocument):
 
     def numbers(self) -> Numbers:
         """Give what holds for every module that no pattern names."""
-        bits = self.bits or self.w_bit or self.wbits or 4
-        group = next((g for g in (self.group_size, self.q_group_size) if g), 128)
-        return Numbers(bits, group, sym=self.sym is not False, act=bool(self.desc_act))
-
-    def layout(self) -> str:
-        """Name the checkpoint's format, in lower case."""
-        if self.is_marlin_format:
-            return "marlin"
-        return (self.checkpoint_format or self.format or "gptq").lower()
-
-    def allowed(self) -> tuple[str, ...] | None:
-        """List what a module has to be called to be quantized; None for no such list.
-
-        Lists of lists, one for each step of the writer, count as one list.
-        """
-        value = self.modules_in_block_to_quantize
-        if not isinstance(value, list):
-            return None
-        flat = (each if isinstance(each, list) else [each] for each in value)
-        return tuple(text for each in flat for text in each if isinstance(text, str))
-
-
-def _is_in(name: str, allowed: tuple[str, ...] | None) -> bool:
-    """Whether a module is of those to quantize, as vLLM reads it: by part of its name.
-
-    Without a list all are.
-    """
-    return not allowed or any(text in name for text in allowed)
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """What is said of a module."""
-
-    bits: int
-    group_size: int
-    sym: bool
-    act: bool
-
-    def but(self, override: Mapping[str, Any]) -> Numbers:
-        """Replace what an override of `dynamic` says otherwise."""
+        sym = self.sym
+        if sym is None and self.zero_point is not None:
+            sym = not self.zero_point
         return Numbers(
-            _of(int, override.get("bits"), self.bits),
-            _of(int, override.get("group_size"), self.group_size),
-            _of(bool, override.get("sym"), self.sym),
-            _of(bool, override.get("desc_act"), self.act),
+            _first(4, self.bits, self.w_bit, self.wbits),
+            _first(128, self.group_size, self.q_group_size),
+            sym=sym is not False,
+            act=bool(self.desc_act),
         )
 
+    def layout(self) -> str:
+        """Name the checkpoint's format, in lower case.
 
-def _of(kind: type[T], value: object, default: T) -> T:
-    """Take a value of its very type, or else the default."""
-    return value if type(value) is kind else default
+        Widths that have planes alone make it `gptq_p`, whatever it is called.
+        """
+        said = (self.checkpoint_format, self.format, _legacy(self.quant_method))
+        name = next((each.lower() for each in said if each), V1)
+        if self.is_marlin_format:
+            return MARLIN
+        overrides = (self.dynamic or {}).items()
+        widths = {own.bits for key, own in overrides if own and key[:2] != "-:"}
+        planar = not widths.union((self.numbers().bits,)).isdisjoint(PLANAR)
+        return PLANES if planar and name in {V1, V2} else name
+
+    def word(self) -> int:
+        """Count the bits of a word of codes."""
+        return WORDS.get((self.pack_dtype or "int32").removeprefix("torch."), 32)
 
 
-def scheme_of(numbers: Numbers, layout: str) -> Scheme:
-    """Name the scheme of a module; `layout` is the checkpoint's format."""
-    return gptq(
-        numbers.bits,
-        max(numbers.group_size, 0),
-        plus=0 if layout in V2 else 1,
-        planes=layout == "gptq_p",
-        symmetric=numbers.sym,
-        listed=numbers.act,
-    )
+def _first(default: int, *values: int | None) -> int:
+    return next((value for value in values if value is not None), default)
+
+
+def _legacy(method: str | None) -> str | None:
+    """Take a method that is a format; None for others."""
+    return method if method and method.lower() in LEGACY else None
 
 
 def _locate(raw: Raw) -> tuple[Keys, ...]:
@@ -181,90 +153,26 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
 
 
 def _is_gptq(keys: Keys, block: Raw) -> bool:
-    method = method_of(block)
-    if method is not None:
-        return method in METHODS
-    return (
-        not keys and "bits" in block and bool({"desc_act", "damp_percent"} & {*block})
-    )
+    method = method_of(block) or block.get("method")
+    if isinstance(method, str):
+        return method.lower() in METHODS
+    widths = {"bits", "wbits"} & {*block}
+    return not keys and bool(widths) and bool({"desc_act", "damp_percent"} & {*block})
 
 
 def _components(_document: GptqConfig, place: Place) -> tuple[ComponentNames, ...]:
     return (ComponentNames("", place.pointer()),)
 
 
-def _claims(document: GptqConfig) -> list[Claim]:
-    """List the patterns of `dynamic`: `-:` keeps a module, others say how."""
-    return [
-        Claim(
-            ("dynamic", text),
-            Pattern(text.removeprefix("-:").removeprefix("+:"), Syntax.RE_MATCH),
-            "keep" if text.startswith("-:") else "quantize",
-            Severity.WARNING,
-            SUFFIX,
-        )
-        for text in document.dynamic or {}
-    ]
-
-
-def _defects(document: GptqConfig, place: Place) -> Iterator[Defect]:
-    """Find the combinations that no reader has."""
-    yield from document.unknown(place)
-    numbers = document.numbers()
-    if numbers.bits not in BITS:
-        key = "bits" if document.bits is not None else "w_bit"
-        reason = f"gptq has bits 2 to 8; found bits {numbers.bits}"
-        yield place.defect(DefectKind.IMPOSSIBLE_SCHEME, reason, key)
-
-
 def _lower(document: GptqConfig, place: Place, indexes: Indexes | None) -> Lowered:
-    numbers, layout = document.numbers(), document.layout()
-    overrides = {
-        place.pointer("dynamic", k): v for k, v in (document.dynamic or {}).items()
-    }
-
-    allowed = document.allowed()
-
-    def make(name: str, found: Found, said: Entry | None) -> Weight | None:
-        if found.family is not GPTQ or not _is_in(name, allowed):
-            return None
-        own = numbers.but(overrides[said.pointer]) if said else numbers
-        pointer = said.pointer if said else place.pointer()
-        return Weight(name, scheme_of(own, layout), pointer, names=GPTQ.names)
-
     index = None if indexes is None else indexes.get("")
-    saying = Saying(_claims(document), every_linear=True)
-    component, defects = lower_stored(saying, place, index, make)
-    found = (*defects, *_defects(document, place))
-    return Lowered(Manifest("gptq", place.file, (component,)), found)
+    lowered = lower_gptq(document, place, index)
+    found = (*lowered.defects, *defects_of(document, place, index))
+    return Lowered(lowered.manifest, found)
 
 
 def _emit(manifest: Manifest) -> GptqConfig:
-    if len(manifest.components) != 1:
-        raise EmitError("gptq describes one model")
-    said = {str(weight.scheme): weight for _, weight in manifest.weights()}
-    if len(said) != 1:
-        raise EmitError(f"gptq has one scheme for all modules, not {len(said)}")
-    (weight,) = said.values()
-    scheme = weight.scheme
-    if not isinstance(scheme, Integer) or not scheme.pack.endswith("-down"):
-        raise EmitError(f"gptq has no words for {weight.name!r}: {scheme}")
-    planar = scheme.pack == "i32-planes-down"
-    return emitted(
-        GptqConfig,
-        {
-            "quant_method": "gptq",
-            "bits": scheme.bits,
-            "group_size": scheme.group_size or -1,
-            "desc_act": scheme.order == "listed",
-            "sym": scheme.zero.symmetric,
-            "checkpoint_format": "gptq_p"
-            if planar
-            else "gptq_v2"
-            if not scheme.zero.plus
-            else "gptq",
-        },
-    )
+    return emitted(GptqConfig, emitted_values(manifest))
 
 
 DIALECT: Final = Dialect(

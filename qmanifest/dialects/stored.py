@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from qmanifest.dialects.base import few
 from qmanifest.dialects.claims import expand
+from qmanifest.dialects.stacks import with_stacks
 from qmanifest.dtypes import FLOAT
 from qmanifest.evidence import Evidence, Found
 from qmanifest.manifest import Component, Entry, Kept, Weight
@@ -49,8 +50,11 @@ def lower_stored(
     Without tensors nothing is named but what the lines name as plain names.
     """
     evidence = None if index is None else index.derived(Evidence)
-    names = None if evidence is None else evidence.logical
+    stacks = None if evidence is None else with_stacks(evidence.logical)
+    names = None if stacks is None else stacks.names
     entries, defects = expand(saying.claims, place, names)
+    if stacks is not None:
+        entries = tuple(map(stacks.expanded, entries))
     weights: dict[str, Weight] = {}
     if evidence is not None:
         said = _said(entries)

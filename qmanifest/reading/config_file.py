@@ -24,11 +24,13 @@ MODEL_CONFIG: Final = "config.json"
 CONFIG_NAMES: Final = (
     "quant_config.json",
     "quantize_config.json",
-    "hf_quant_config.json",
     "quantization.json",
     "quanto_qmap.json",
+    "hf_quant_config.json",
 )
 """Names of files that hold a quantization config and nothing else, best first."""
+LAST: Final = CONFIG_NAMES[-1]
+"""What ModelOpt writes; readers take it where `config.json` holds nothing."""
 BLOCKS: Final = ("quantization", "quantization_config", "compression_config")
 """Keys of a model's config under which a quantization config lies."""
 
@@ -99,5 +101,5 @@ def find_configs(root: Path) -> tuple[str, ...]:
 
     A broken link counts: that the config cannot be read is news, not its absence.
     """
-    names = (*CONFIG_NAMES, MODEL_CONFIG)
+    names = (*CONFIG_NAMES[:-1], MODEL_CONFIG, LAST)
     return tuple(name for name in names if os.path.lexists(root / name))

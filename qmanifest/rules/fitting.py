@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from qmanifest.dtypes import elements
-from qmanifest.families import GPTQ
+from qmanifest.families import DENSE, GPTQ
 from qmanifest.layouts import LAYOUTS
 from qmanifest.reading.tensor_bytes import read_tensor
 from qmanifest.schemes import Codebook, Integer, Opaque, Scaled
@@ -60,7 +60,7 @@ class Fit:
             return None
         known = self.witness.shape if self.witness else None
         whole = scheme.logical(self.codes.shape)
-        inputs = self._groups(scheme, whole)
+        inputs = self._groups(scheme, whole) or self._listed(whole)
         shapes = (known, self._width(whole), inputs, whole, self._flat(scheme))
         for shape in shapes:
             if shape is not None and scheme.parts(shape)[0][2] == self.codes.shape:
@@ -87,6 +87,14 @@ class Fit:
         if whole is None or scales is None or not padded or not scheme.group_size:
             return None
         inputs = scales.shape[-1] * scheme.group_size if scales.shape else 0
+        return (*whole[:-1], inputs) if 0 < inputs <= whole[-1] else None
+
+    def _listed(self, whole: Shape | None) -> Shape | None:
+        """Give `whole` as many inputs as have a group listed, where words are padded."""
+        listed = self.stored.get("g_idx")
+        if whole is None or listed is None or len(listed.shape) != 1:
+            return None
+        inputs = listed.shape[0]
         return (*whole[:-1], inputs) if 0 < inputs <= whole[-1] else None
 
     def bytes_of(self, role: str) -> bytes | None:
@@ -127,12 +135,16 @@ class Fit:
         widths = (scheme.bits, *LAYOUTS[scheme.pack].bits)
         groups = (scheme.group_size, *GROUPS)
         pairs = dict.fromkeys((bits, group) for bits in widths for group in groups)
-        found = []
+        found: dict[tuple[int, int], tuple[int, int]] = {}
         for bits, group in pairs:
             spread = replace(scheme.spread, columns=group)
-            if self._fits(replace(scheme, bits=bits, spread=spread)):
-                found.append((bits, group))
-        return tuple(found)
+            other = replace(scheme, bits=bits, spread=spread)
+            if self._fits(other):
+                inputs = (self._shape(other) or (0,))[-1]
+                # a group that is no shorter than a row is the row
+                alike = (bits, group if group < inputs else 0)
+                found.setdefault(alike, (bits, group))
+        return tuple(found.values())
 
     @cached_property
     def rival(self) -> str | None:
@@ -200,6 +212,8 @@ def _fit(
     codes = store.index.get(weight.codes)
     if codes is None:
         return None
+    if codes.dtype in DENSE and weight.name not in store.evidence.stored:
+        return None  # QM209 has it
     parts = ((part.role, store.index.get(part.name)) for part in weight.parts())
     stored = {role: part for role, part in parts if part is not None}
     known = witness(checkpoint, component, weight)

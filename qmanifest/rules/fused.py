@@ -57,7 +57,8 @@ def _uneven(
             scheme = tensor.dtype
         groups[fused][name] = scheme
     for stored in groups.values():
-        if len(set(stored.values())) > 1:
+        quantized = not schemes.keys().isdisjoint(stored)
+        if quantized and len(set(stored.values())) > 1:
             yield _problem(checkpoint, store, stored)
 
 

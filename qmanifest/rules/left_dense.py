@@ -48,12 +48,13 @@ def _left(
     checkpoint: Checkpoint, component: Component, store: Store
 ) -> Iterator[Problem]:
     """Report the dense matrices of one model that nothing keeps."""
-    kept = {each.name for each in component.kept}
+    judged = {each.name for each in component.kept}
+    judged |= {each.name for each in component.weights}  # QM209 has those
     quantized = {numberless(name): name for name in store.evidence.stored}
     total = sum(tensor.nbytes for tensor in store.index.values())
     for name in store.evidence.logical:
         tensor = store.index.get(name)
-        if tensor is None or name in kept or not _is_matrix(tensor):
+        if tensor is None or name in judged or not _is_matrix(tensor):
             continue
         namesake = quantized.get(numberless(name))
         stack = EXPERTS in name and len(tensor.shape) > 2  # noqa: PLR2004 - a stack of matrices

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.findings import Location, Problem, Severity
-from qmanifest.layouts import ROWS
+from qmanifest.layouts import LAYOUTS
+from qmanifest.layouts.rows import RowLayout
+from qmanifest.layouts.turned import TurnedLayout
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.fitting import fits
 
@@ -28,25 +30,37 @@ def padding(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer again.
     """
     for fit in fits(checkpoint):
-        layout = ROWS.get(fit.weight.scheme.pack)
-        if layout and layout.padded and fit.shape and fit.fault is None:
-            used = fit.shape[-1] * fit.weight.scheme.bits % layout.word_bits
+        scheme, layout = fit.weight.scheme, LAYOUTS.get(fit.weight.scheme.pack)
+        down = isinstance(layout, TurnedLayout) and layout.is_turned
+        row = layout.row if isinstance(layout, TurnedLayout) and down else layout
+        padded = isinstance(row, RowLayout) and row.padded
+        along = not isinstance(layout, TurnedLayout) or layout.along == "inputs"
+        if padded and along and fit.shape and fit.fault is None:
+            used = fit.shape[-1] * scheme.bits % row.word_bits
             if used:
-                yield from _tails(checkpoint, fit, used)
+                yield from _tails(checkpoint, fit, used, down=down)
 
 
-def _tails(checkpoint: Checkpoint, fit: Fit, used: int) -> Iterator[Problem]:
-    """Look at the last word of every row, of which `used` bits are codes."""
+def _tails(
+    checkpoint: Checkpoint, fit: Fit, used: int, *, down: bool
+) -> Iterator[Problem]:
+    """Look at the last word of every output, of which `used` bits are codes.
+
+    With `down` the words of an output follow each other along the last axis but one.
+    """
     stored, codes = fit.bytes_of("codes"), fit.codes
-    words = codes.shape[-1]
-    if not stored or not words:
+    if not stored:
         return
-    last = memoryview(stored).cast("I")[words - 1 :: words].tolist()
+    words = memoryview(stored).cast("I")
+    size, count = (codes.shape[-1], codes.shape[-2]) if down else (1, codes.shape[-1])
+    ends = range(size * count, len(words) + 1, size * count)
+    last = [word for end in ends for word in words[end - size : end]]
     wrong = sum(word >> used > 0 for word in last)
     if wrong:
         yield Problem(
-            f"{wrong:,} of {len(last):,} rows of {codes.name!r} ({codes}) have bits "
-            f"set after their last code, {fit.shape} at {fit.weight.scheme.bits} bits",
+            f"{wrong:,} of {len(last):,} outputs of {codes.name!r} ({codes}) have bits "
+            f"set after their last code: {fit.weight.name!r} is {list(fit.shape or ())} "
+            f"in {fit.weight.scheme.bits} bits",
             (
                 Location(
                     codes.file, tensor=codes.name, byte_range=(codes.begin, codes.end)

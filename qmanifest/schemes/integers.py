@@ -45,9 +45,10 @@ class Zero:
     pack: str = ""
     """Layout of zeros that are packed as codes; empty for one number each."""
     plus: int = 0
-    """What readers add to a stored zero: 1 in GPTQ's first format."""
+    """What readers add to a stored zero: 1 in GPTQ's first format. The sum of a packed
+    one wraps around in the bits of a code; readers of that format differ there."""
     signed: bool = False
-    """Whether a packed zero is offset by `2**(bits - 1)`, as offset codes are."""
+    """Whether a packed zero is written as codes are: offset, or two's complement."""
     symmetric: bool = False
     """Whether every zero is promised to be `2**(bits - 1)`, though it is stored."""
 
@@ -78,7 +79,8 @@ class Integer:
     zero: Zero
     order: Order
     arithmetic: Literal["float32", "scale"]
-    """What a product is rounded to: float32, or the dtype of the scales."""
+    """What differences, products and sums are rounded to: float32, or the dtype of the
+    scales."""
     extras: tuple[Extra, ...] = ()
     """Other tensors that belong to the weight."""
     kind: Literal["integer"] = "integer"

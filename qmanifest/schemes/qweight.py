@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from qmanifest.dtypes import FLOAT, FLOAT16
 from qmanifest.schemes.integers import Integer, Zero
+from qmanifest.schemes.opaque import Dim, Opaque, OpaquePart
 from qmanifest.spreads import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PLANAR: Final = (5, 6, 7)
-"""Widths that GPTQ stores in planes whatever the checkpoint's format is called."""
+QWEIGHT: Final = ("I32", "I16", "I8", "I64")
+"""Dtypes that a `.qweight` has in one layout or another."""
 
 
 @cache
@@ -41,12 +42,11 @@ def gptq(
         listed: whether `g_idx` is needed to know an input's group.
 
     """
-    planes = planes or bits in PLANAR
     zero = Zero(
         "code",
         ("I32",),
         "i32-planes" if planes else "i32-lsb",
-        plus=0 if planes else plus,
+        plus=plus,
         symmetric=symmetric,
     )
     return Integer(
@@ -87,7 +87,7 @@ def awq_gemv(bits: int, group_size: int) -> Integer:
         FLOAT16,
         Zero("code", ("I32",), "i32-lsb"),
         "sequential",
-        "scale",
+        "float32",
     )
 
 
@@ -102,7 +102,65 @@ def awq_gemv_fast(bits: int, group_size: int) -> Integer:
         FLOAT16,
         Zero("bias", FLOAT16),
         "sequential",
-        "scale",
+        "float32",
+    )
+
+
+@cache
+def marlin(bits: int, group_size: int) -> Opaque:
+    """Make the scheme of Marlin's tiles of 16 inputs, whose order is not decoded."""
+    groups = Dim("K", group_size) if group_size else Dim("one")
+    return Opaque(
+        "marlin",
+        bits,
+        group_size,
+        (
+            OpaquePart("codes", ("I32",), (Dim("K", 16), Dim("N", 2, bits))),
+            OpaquePart("scales", FLOAT16, (groups, Dim("N"))),
+        ),
+    )
+
+
+@cache
+def gptq_in_words(bits: int, group_size: int, word: int) -> Opaque:
+    """Make GPTQ in words of 8, 16 or 64 bits, which are not decoded.
+
+    Raises:
+        ValueError: a word is no whole number of codes.
+
+    """
+    per_word, rest = divmod(word, bits)
+    if rest:
+        raise ValueError(f"words of {word} bits hold no whole codes of {bits}")
+    groups = Dim("K", group_size) if group_size else Dim("one")
+    dtypes = (f"I{word}",)
+    return Opaque(
+        f"gptq-int{word}",
+        bits,
+        group_size,
+        (
+            OpaquePart("codes", dtypes, (Dim("K", per_word), Dim("N"))),
+            OpaquePart("scales", FLOAT, (groups, Dim("N"))),
+            OpaquePart("zeros", dtypes, (groups, Dim("N", per_word))),
+            OpaquePart("g_idx", ("I32",), (Dim("K"),), optional=True),
+        ),
+    )
+
+
+@cache
+def undecoded(layout: str, bits: int, group_size: int) -> Opaque:
+    """Make the scheme of a layout of which nothing but its name is known here."""
+    numbers = (*FLOAT, *QWEIGHT)
+    return Opaque(
+        layout,
+        bits,
+        group_size,
+        (
+            OpaquePart("codes", QWEIGHT, None),
+            OpaquePart("scales", numbers, None, optional=True),
+            OpaquePart("zeros", numbers, None, optional=True),
+            OpaquePart("g_idx", QWEIGHT, None, optional=True),
+        ),
     )
 
 

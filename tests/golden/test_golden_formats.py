@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,9 @@ import pytest
 from support.formats import AWQ, AWQ_PARTS, FORMATS, MODELOPT_INT4, Format
 from support.golden import assert_same, golden
 
-from qmanifest.backends.reference import dequantize
+from qmanifest.backends.reference import dequantize, weights
 from qmanifest.packings import pack, unpack
-from qmanifest.packings.arrays import Stored, from_float32, to_float32
+from qmanifest.packings.arrays import Stored, from_float32, row_blocks, to_float32
 from qmanifest.schemes import Integer, Scaled
 
 if TYPE_CHECKING:
@@ -50,6 +51,16 @@ def test_weights_are_those_of_the_owner(row: Format) -> None:
     made = made + 0 if row.unsigned_zero else made  # -0 + 0 is 0
     # Some owners round to the model's dtype at the end, which no file says.
     assert_same(from_float32(made, expected.dtype), expected)
+
+
+@each_format
+def test_rows_are_rebuilt_alike_in_any_blocks(
+    row: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = dequantize(row.scheme, parts_of(row), row.shape)
+    monkeypatch.setattr(weights, "row_blocks", partial(row_blocks, elements=1000))
+    by_blocks = dequantize(row.scheme, parts_of(row), row.shape)
+    np.testing.assert_array_equal(by_blocks.view("<u4"), whole.view("<u4"))
 
 
 @each_format

@@ -7,20 +7,28 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.formats import CT
+from support.formats import CT, CT_ZERO
 from support.golden import assert_same
 from support.owners import owner, stored
 
 from qmanifest.backends.reference import dequantize
+from qmanifest.dtypes import FLOAT
 from qmanifest.packings import pack, unpack
 from qmanifest.packings.arrays import Stored, from_float32
-from qmanifest.schemes import Integer, Scaled
+from qmanifest.schemes import Integer, Scheme, Zero
 from qmanifest.spreads import Spread
 
 helpers = owner("compressed_tensors.compressors.pack_quantized.helpers")
 quantization = owner("compressed_tensors.quantization")
 numbers = owner("compressed_tensors.quantization.utils.helpers")
 compressors = owner("compressed_tensors.compressors")
+ROLES = {
+    "weight": "codes",
+    "weight_packed": "codes",
+    "weight_scale": "scales",
+    "weight_zero_point": "zeros",
+    "weight_global_scale": "global_scale",
+}
 
 
 @pytest.mark.parametrize("shape", [(40, 64), (37, 35), (9, 7)])
@@ -66,42 +74,80 @@ def least_and_most(layer: Any, args: Any) -> tuple[torch.Tensor, torch.Tensor]: 
     return groups.amin(-1), groups.amax(-1)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("preset", CT)
-def test_weights(preset: str, seed: int) -> None:
-    scheme = quantization.preset_name_to_scheme(preset, ["Linear"])
-    layer, args = weight_of(seed, 72, 256), scheme.weights
+def compressed(layer: Any, scheme: Any) -> dict[str, Stored]:  # noqa: ANN401 - theirs
+    """Quantize a layer by its extremes, compress it, and give its tensors by role."""
     quantization.initialize_module_for_quantization(layer, scheme)
-    least, most = least_and_most(layer, args)
+    least, most = least_and_most(layer, scheme.weights)
     second = None
-    if "NVFP4" in preset:
+    if hasattr(layer, "weight_global_scale"):
         amax = layer.weight.data.abs().max().float()
         second = (448 * 6 / amax).reshape(1)
         layer.weight_global_scale.data = second
-    scale, zero = numbers.calculate_qparams(least, most, args, global_scale=second)
+    scale, zero = numbers.calculate_qparams(
+        least, most, scheme.weights, global_scale=second
+    )
     layer.weight_scale.data = scale.to(layer.weight_scale.dtype)
     if hasattr(layer, "weight_zero_point"):
         layer.weight_zero_point.data = zero.to(layer.weight_zero_point.dtype)
     compressors.compress_module(layer)
     tensors = {key: stored(each.data) for key, each in layer.state_dict().items()}
-    compressors.decompress_module(layer)
+    return {role: tensors[key] for key, role in ROLES.items() if key in tensors}
 
-    ours = CT[preset]
-    assert isinstance(ours, Integer | Scaled)
-    if preset == "FP8_BLOCK":
-        assert ours.spread == Spread(128, 128)
-    keys = {
-        "codes": "weight_packed" if "weight_packed" in tensors else "weight",
-        "scales": "weight_scale",
-        "zeros": "weight_zero_point",
-        "global_scale": "weight_global_scale",
-        "weight_shape": "weight_shape",
-    }
+
+def assert_rebuilt(layer: Any, ours: Scheme, tensors: dict[str, Stored]) -> None:  # noqa: ANN401 - theirs
+    """Compare with what the library decompresses the layer to."""
     roles = {role for role, _, _ in ours.parts(None)}
-    parts = {
-        role: tensors[key]
-        for role, key in keys.items()
-        if role in roles and key in tensors
-    }
-    made = dequantize(ours, parts, (72, 256))
-    assert_same(from_float32(made, "BF16"), stored(layer.weight.data))
+    parts = {role: part for role, part in tensors.items() if role in roles}
+    compressors.decompress_module(layer)
+    theirs = stored(layer.weight.data)
+    made = dequantize(ours, parts, theirs.shape)
+    assert_same(from_float32(made, theirs.dtype), theirs)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("preset", CT)
+def test_presets(preset: str, seed: int) -> None:
+    scheme = quantization.preset_name_to_scheme(preset, ["Linear"])
+    layer = weight_of(seed, 72, 256)
+    assert_rebuilt(layer, CT[preset], compressed(layer, scheme))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("group", [32, 0])
+@pytest.mark.parametrize("bits", range(2, 9))
+def test_packed_weights(
+    bits: int, group: int, *, symmetric: bool, dtype: torch.dtype
+) -> None:
+    args = quantization.QuantizationArgs(
+        num_bits=bits, symmetric=symmetric, group_size=group or -1
+    )
+    scheme = quantization.QuantizationScheme(targets=["Linear"], weights=args)
+    layer = weight_of(bits, 44, 96).to(dtype)
+    zero = Zero("none") if symmetric else CT_ZERO
+    ours = Integer(
+        *(bits, "i32-lsb", "offset", Spread(1, group), FLOAT, zero),
+        *("sequential", "scale"),
+    )
+    assert_rebuilt(layer, ours, compressed(layer, scheme))
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_bytes(bits: int, *, symmetric: bool) -> None:
+    weights = quantization.QuantizationArgs(
+        num_bits=bits, symmetric=symmetric, group_size=-1
+    )
+    inputs = quantization.QuantizationArgs(num_bits=8, strategy="token", dynamic=True)
+    scheme = quantization.QuantizationScheme(
+        targets=["Linear"], weights=weights, input_activations=inputs
+    )
+    layer = weight_of(bits, 44, 96)
+    tensors = compressed(layer, scheme)
+    zero = Zero("none") if symmetric else Zero("code", ("I8",))
+    ours = Integer(
+        *(bits, "i8", "signed", Spread(1, 0), FLOAT, zero, "sequential", "scale")
+    )
+    assert tensors["codes"].dtype == "I8"
+    assert ("zeros" in tensors) is not symmetric
+    assert_rebuilt(layer, ours, tensors)

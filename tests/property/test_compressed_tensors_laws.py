@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from support.compressed_tensors import Config, documents, indexes
+from jsonschema import Draft202012Validator
+from pydantic import ValidationError
+from referencing import Registry
+from support.compressed_tensors import Config, documents, indexes, untyped
 from support.lowering import emit_again, lower
 
 from qmanifest.dialects import dialect_named
@@ -15,11 +18,13 @@ from qmanifest.dialects.base import Place
 from qmanifest.dialects.parsing import parse
 from qmanifest.evidence import Evidence
 from qmanifest.manifest import from_json, to_json
+from qmanifest.schema import schema
 
 if TYPE_CHECKING:
     from qmanifest.tensors import TensorIndex
 
 ID = "compressed-tensors"
+SCHEMA = Draft202012Validator(schema(ID), registry=Registry())
 any_index = indexes() | st.none()
 
 
@@ -28,6 +33,16 @@ def test_documents_lose_nothing(config: Config) -> None:
     document = parse(dialect_named(ID), config, Place())
     assert document.to_json() == config
     assert parse(dialect_named(ID), document.to_json(), Place()) == document
+
+
+@given(config=untyped | documents)
+def test_the_schema_accepts_what_the_reader_does(config: Config) -> None:
+    try:
+        dialect_named(ID).document.model_validate(config)
+    except ValidationError:
+        assert not SCHEMA.is_valid(config)
+    else:
+        assert SCHEMA.is_valid(config)
 
 
 @given(config=documents, index=any_index)

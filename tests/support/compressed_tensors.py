@@ -135,3 +135,39 @@ def indexes(draw: st.DrawFn) -> TensorIndex:
         ways = [packed(stem, bits=bits), floats(stem, scale=scale), dense(stem)]
         tensors |= draw(st.sampled_from([*ways, pruned, small]))
     return index_of(tensors)
+
+
+_junk: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, False, 0, -1, -2, 4, 0.5, "", "int", "128x64", "0x1", [], [4, 4], {}]
+)
+_any_args = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(
+        (
+            *("num_bits", "type", "symmetric", "group_size", "strategy", "dynamic"),
+            *("block_structure", "actorder", "scale_dtype", "observer_kwargs", "bits"),
+        ),
+        _junk | st.sampled_from(["group", "float", "local", "weight"]),
+    ),
+)
+_any_group = st.fixed_dictionaries(
+    {"targets": _junk},
+    optional={"weights": _any_args | _junk, "format": _junk, "more": _junk},
+)
+untyped: st.SearchStrategy[Config] = st.fixed_dictionaries(
+    {},
+    optional={
+        "config_groups": st.dictionaries(st.just("a"), _any_group | _junk) | _junk,
+        "kv_cache_scheme": _any_args | _junk,
+        "sparsity_config": st.dictionaries(st.sampled_from(["format", "x"]), _junk),
+        **dict.fromkeys(
+            (
+                *("quant_method", "format", "quantization_status", "ignore"),
+                *("global_compression_ratio", "version", "run_compressed", "$schema"),
+                *("transform_config", "unheard_of"),
+            ),
+            _junk,
+        ),
+    },
+)
+"""Documents with values of any type, most of which no reader takes."""

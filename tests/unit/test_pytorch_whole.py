@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from support.formats import FORMATS, Format
@@ -10,19 +13,19 @@ from support.golden import golden
 from qmanifest.backends import reference
 from qmanifest.errors import BackendError
 from qmanifest.packings.arrays import Stored
-from qmanifest.schemes import Dim, Opaque, OpaquePart
+from qmanifest.schemes import Dim, Integer, Opaque, OpaquePart
 
-torch = pytest.importorskip("torch")
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = pytest.importorskip("torch")
 
-from qmanifest.backends import pytorch  # noqa: E402 - needs torch
-from qmanifest.backends.pytorch.rebuilding import rebuild  # noqa: E402 - likewise
-from qmanifest.backends.pytorch.scheme_line import (  # noqa: E402 - likewise
-    parse_line,
-    write_line,
-)
-from qmanifest.backends.pytorch.whole import stored_of  # noqa: E402 - likewise
+from qmanifest.backends import pytorch
+from qmanifest.backends.pytorch.rebuilding import rebuild
+from qmanifest.backends.pytorch.scheme_line import parse_line, write_line
+from qmanifest.backends.pytorch.whole import stored_of
 
-each_format = pytest.mark.parametrize("row", FORMATS[::3], ids=lambda row: row.file)
+each_format = pytest.mark.parametrize("row", FORMATS[::5], ids=lambda row: row.file)
 
 
 def stored(row: Format) -> dict[str, Stored]:
@@ -100,6 +103,40 @@ def test_absent_group_list_is_none_to_the_operator() -> None:
     x = torch.eye(row.shape[1])
     product = pytorch.quantized_matmul(x, weight)
     assert torch.equal(product.T, pytorch.dequantize(weight))
+
+
+def test_layers_are_compiled_whole_each_with_its_scheme() -> None:
+    row = FORMATS[0]
+    scheme = row.scheme
+    assert isinstance(scheme, Integer)
+    other = replace(scheme, zero=replace(scheme.zero, plus=0))
+    layers = [
+        pytorch.QuantizedLinear(pytorch.weight_from_parts(each, row.shape, stored(row)))
+        for each in (scheme, other)
+    ]
+    x = torch.randn(3, row.shape[1], generator=torch.Generator().manual_seed(0))
+    assert not torch.equal(layers[0](x), layers[1](x))
+
+    def call(layer: pytorch.QuantizedLinear, x: torch.Tensor) -> torch.Tensor:
+        product: torch.Tensor = layer(x)
+        return product
+
+    compiled = torch.compile(call, backend="eager", fullgraph=True)
+    for layer in layers:
+        assert torch.equal(compiled(layer, x), layer(x))
+        exported = torch.export.export(layer, (x,))
+        assert torch.equal(exported.module()(x), layer(x))
+
+
+def test_operator_keeps_torch_rules() -> None:
+    row = FORMATS[0]  # torch's check cannot take parts of 8-bit floats
+    weight = weight_of(row)
+    x = torch.ones(2, row.shape[1], requires_grad=True)
+    line = write_line(row.scheme, tuple(weight.parts))
+    torch.library.opcheck(
+        torch.ops.qmanifest.product.default,
+        (x, list(weight.parts.values()), line, list(row.shape), False),
+    )
 
 
 def test_rows_are_not_rebuilt_alone() -> None:

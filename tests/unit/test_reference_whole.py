@@ -44,9 +44,8 @@ def octets(values: Any) -> Stored:  # noqa: ANN401 - likewise
 
 def rebuilt(scheme: Integer, parts: Parts, codes: Any = ((1, 2, 3, 15),)) -> list[Any]:  # noqa: ANN401 - likewise
     array = np.array(codes, np.uint8)
-    return list(
-        dequantize(scheme, {"codes": octets(array), **parts}, array.shape).tolist()
-    )
+    words = octets(array.reshape(scheme.spread.table(array.shape)))
+    return list(dequantize(scheme, {"codes": words, **parts}, array.shape).tolist())
 
 
 SCALES = {"scales": floats([[2, 0.5]])}
@@ -88,18 +87,30 @@ def test_what_a_code_is(
 
 
 @pytest.mark.parametrize(
-    ("stored", "plus", "signed", "zero"),
+    ("code", "stored", "plus", "signed", "zero"),
     [
-        *((7, 1, False, 8), (15, 1, False, 0), (7, 0, False, 7)),
-        *((8, 0, True, 0), (15, 1, True, -8), (0, 0, True, -8)),
+        *(("unsigned", 7, 1, False, 8), ("unsigned", 15, 1, False, 0)),
+        *(("unsigned", 7, 0, False, 7), ("signed", 15, 0, False, 15)),
+        *(("offset", 8, 0, True, 0), ("offset", 15, 1, True, -8)),
+        *(("offset", 0, 0, True, -8), ("signed", 15, 0, True, -1)),
+        *(("signed", 7, 0, True, 7), ("signed", 8, 0, True, -8)),
     ],
 )
-def test_packed_zeros(stored: int, plus: int, *, signed: bool, zero: int) -> None:
+def test_packed_zeros(
+    code: Literal["unsigned", "offset", "signed"],
+    stored: int,
+    plus: int,
+    *,
+    signed: bool,
+    zero: int,
+) -> None:
     how = Zero("code", ("I32",), "i32-lsb", plus, signed)
-    scheme = replace(PLAIN, spread=Spread(1, 0), zero=how)
+    scheme = replace(PLAIN, code=code, spread=Spread(1, 0), zero=how)
     words = Stored("I32", pack("i32-lsb", np.array([[stored]], np.uint8), 4))
-    parts = {"scales": floats([[1]]), "zeros": words}
-    assert rebuilt(scheme, parts) == [[code - zero for code in (1, 2, 3, 15)]]
+    scales = {"scales": floats([[1]])}
+    (plain,) = rebuilt(replace(scheme, zero=Zero("none")), scales)
+    (made,) = rebuilt(scheme, {**scales, "zeros": words})
+    assert made == [value - zero for value in plain]
 
 
 def test_products_are_rounded_to_the_scales_dtype_if_so_said() -> None:
@@ -131,6 +142,15 @@ def test_groups_that_are_none(groups: list[int]) -> None:
     parts = {**SCALES, "g_idx": Stored("I32", np.array(groups, np.int32))}
     with pytest.raises(BackendError, match="g_idx has groups"):
         rebuilt(replace(PLAIN, order="listed"), parts)
+
+
+def test_groups_of_flattened_blocks() -> None:
+    flat = replace(PLAIN, spread=Spread(0, 2, "flat-column"), order="may-be-listed")
+    scales = {"scales": floats([[2], [0.5]])}
+    assert rebuilt(flat, scales, [[1, 2, 3, 15]]) == [[2, 4, 1.5, 7.5]]
+    groups = {"g_idx": Stored("I32", np.zeros(4, np.int32))}
+    with pytest.raises(BackendError, match="no groups of inputs"):
+        rebuilt(flat, {**scales, **groups})
 
 
 def test_zeros_that_float32_does_not_hold() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+import torch
 from pydantic import TypeAdapter, ValidationError
 
 from qmanifest.errors import BackendError
@@ -24,6 +25,8 @@ def is_by_row(scheme: Scheme) -> bool:
     return isinstance(scheme, Affine | ZeroPoint | Microscaling)
 
 
+# `torch.compile` cannot look into pydantic, and watches what it is called with.
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator] # torch has no types here
 def write_line(scheme: Scheme, roles: tuple[str, ...]) -> str:
     """Write a scheme, and which parts of it there are, so that nothing is lost."""
     if is_by_row(scheme):

@@ -97,10 +97,9 @@ def _packed_zeros(scheme: Integer, stored: Stored, numbers: Shape) -> Float32:
     """
     codes = unpack(scheme.zero.pack, stored.array, scheme.bits, numbers)
     mask = (1 << scheme.bits) - 1
-    values = (codes.astype(np.int32) + scheme.zero.plus) & mask
-    if scheme.zero.signed:
-        values -= 1 << (scheme.bits - 1)
-    return values.astype(np.float32)
+    # uint8 wraps around at 256, which is a multiple of every width's range.
+    codes = (codes + np.uint8(scheme.zero.plus & mask)) & np.uint8(mask)
+    return _values(scheme, codes) if scheme.zero.signed else codes.astype(np.float32)
 
 
 def _exact(stored: Stored) -> Float32:
@@ -122,13 +121,17 @@ def _groups(
     """Find the group of every input, where a list says it.
 
     Raises:
-        BackendError: there is no such group.
+        BackendError: there is no such group, or blocks are none of inputs.
 
     """
     if scheme.order == "sequential" or listed is None:
         return None
+    if scheme.spread.form.startswith("flat"):
+        raise BackendError(f"{scheme} has no groups of inputs that g_idx could list")
     size = scheme.spread.columns or shape[-1]
     groups, count = listed.array.astype(np.intp), -(-shape[-1] // size)
+    if groups.size and (groups == -1).all():
+        return None  # no order, as compressed-tensors writes it
     if int(groups.min()) < 0 or int(groups.max()) >= count:
         raise BackendError(
             f"g_idx has groups {groups.min()} to {groups.max()}; there are {count}, "
