@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
 
+
 class BitsAndBytesConfig(TolerantDocument):
     """The document exactly as stored."""
 

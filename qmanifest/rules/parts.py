@@ -81,6 +81,7 @@ def orphan_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
         declared |= {kept.name for kept in component.kept}
         yield from bereft(store)
         declared |= {stem(name) for name in store.evidence.bereft}
+        declared |= {stem(name) for name in store.evidence.packed}  # QM202 has those
         undeclared = [
             (name, base)
             for name, base in store.evidence.suffixed

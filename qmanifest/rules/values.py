@@ -9,6 +9,7 @@ from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.zero_points import other_conventions
 from qmanifest.schemes import ZeroPoint
+from qmanifest.spreads import PADDED_FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +100,9 @@ def zero_scale(checkpoint: Checkpoint) -> Iterator[Problem]:
     """
     for counts in _scanned(checkpoint):
         if counts.role == "scales" and counts.zeros and counts.tensor.dtype != "U8":
+            every = counts.zeros == counts.elements
+            if _pads(counts) and not every:
+                continue
             problem = _problem(
                 checkpoint,
                 counts,
@@ -106,8 +110,13 @@ def zero_scale(checkpoint: Checkpoint) -> Iterator[Problem]:
                 counts.zeros,
                 "convert the layer again; a float16 scale may have underflowed",
             )
-            every = counts.zeros == counts.elements
             yield replace(problem, severity=Severity.ERROR) if every else problem
+
+
+def _pads(counts: Counts) -> bool:
+    """Whether the layout fills its scales up with zeros."""
+    spread = getattr(counts.weight.scheme, "spread", None) if counts.weight else None
+    return spread is not None and spread.form in PADDED_FORMS
 
 
 @rule("QM503", "zero-codes", Severity.ERROR, needs=Depth.DATA)
