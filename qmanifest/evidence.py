@@ -62,6 +62,11 @@ class Evidence:
                 found[weight] = Found(family, tensor)
         return found
 
+    def tensor(self, name: str) -> TensorInfo:
+        """Find what a logical name is stored as: a tensor, or a weight's codes."""
+        found = self.stored.get(name)
+        return self.index[name] if found is None else found.codes
+
     def names_of(self, *families: Family) -> tuple[str, ...]:
         """Name the weights that are stored as one of `families`, in their order."""
         return tuple(n for n, found in self.stored.items() if found.family in families)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.dialects.auto_round_schemes import (
+    BITS,
     FAMILIES,
     FLOATS,
     is_known,
@@ -31,7 +32,6 @@ SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
 DENSE_BITS: Final = 16
 """Bits from which on a layer stays as it is."""
-BITS: Final = range(2, 9)
 SPECIAL: Final = frozenset("\\*+?()|[]{}^$")
 """Characters by which a text is an expression, whatever is stored."""
 

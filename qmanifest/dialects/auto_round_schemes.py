@@ -12,7 +12,7 @@ from qmanifest.dtypes import FLOAT
 from qmanifest.families import BLOCK_FP8, GPTQ, PACKED, SCALED
 from qmanifest.schemes import Dim, Extra, Opaque, OpaquePart, Scaled
 from qmanifest.schemes.floats import fp8_blocks, mxfp8, packed_floats
-from qmanifest.schemes.qweight import awq_gemm, gptq
+from qmanifest.schemes.qweight import awq_gemm, gptq, undecoded
 from qmanifest.spreads import Spread
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ FAMILIES: Final[tuple[Family, ...]] = (GPTQ, PACKED, SCALED, BLOCK_FP8)
 """What AutoRound's tensors may be."""
 PACKINGS: Final = ("auto_round:auto_gptq", "auto_round", "auto_round:auto_awq")
 """Formats of `.qweight` tensors; the first is the default."""
+BITS: Final = range(2, 9)
 OWN: Final = "auto_round"
 """What the names of its own formats begin with."""
 ELSEWHERE: Final = ("llm_compressor", "fp8", "fake", "mlx")
@@ -99,6 +100,8 @@ def words(packing: str, bits: int, group_size: int, *, sym: bool) -> Scheme | No
     """
     if any(part in packing for part in ELSEWHERE):
         return None
+    if bits not in BITS:
+        return undecoded(packing, bits, group_size)
     if "awq" in packing:
         return awq_gemm(bits, group_size)
     first = "gptq" in packing and "gptqmodel" not in packing

@@ -103,7 +103,9 @@ class AwqConfig(TolerantDocument):
             group = own.group_size or group
         size = max(128 if group is None else group, 0)
         make = VERSIONS.get(self.layout())
-        return make(bits, size) if make else undecoded(self.layout(), bits, size)
+        if make is None or bits != BITS:
+            return undecoded(self.layout(), bits, size)
+        return make(bits, size)
 
 
 def _locate(raw: Raw) -> tuple[Keys, ...]:

@@ -60,13 +60,13 @@ def scheme_of(numbers: Numbers, layout: str, word: int = 32) -> Scheme:
 
     """
     bits, group = numbers.bits, max(numbers.group_size, 0)
-    if layout == MARLIN:
+    if layout == MARLIN and bits in BITS:
         return marlin(bits, group)
-    if layout not in {V1, V2, PLANES}:
+    if layout not in {V1, V2, PLANES} or bits not in BITS:
         return undecoded(layout, bits, group)
     if word != WORDS["int32"]:
-        known = bits in BITS and word % bits == 0
-        return (gptq_in_words if known else _words)(bits, group, word)
+        whole = word % bits == 0
+        return (gptq_in_words if whole else _words)(bits, group, word)
     return gptq(
         bits,
         group,

@@ -40,7 +40,7 @@ def dead_entry(checkpoint: Checkpoint) -> Iterator[Problem]:
             hint = f"did you mean {nearest!r}?" if nearest else "remove the entry"
             verb = "keeps" if entry.purpose == "keep" else "quantizes"
             related = (
-                (Location(store.index[nearest].file, tensor=nearest),)
+                (Location(store.evidence.tensor(nearest).file, tensor=nearest),)
                 if nearest
                 else ()
             )
@@ -80,7 +80,7 @@ def renamed(checkpoint: Checkpoint) -> Iterator[Problem]:
             if change is None or _harmless(entry.unused, entry.pattern.syntax):
                 continue
             example = change.example + entry.appended
-            tensor = store.index[example]
+            tensor = store.evidence.tensor(example)
             yield Problem(
                 f"entry {entry.pattern.text!r} matches nothing"
                 f"{of_component(component)}, and "

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from qmanifest.dtypes import elements
 from qmanifest.families import DENSE, GPTQ
-from qmanifest.layouts import LAYOUTS
+from qmanifest.layouts import LAYOUTS, PlainLayout, SplitLayout
 from qmanifest.reading.tensor_bytes import read_tensor
 from qmanifest.schemes import Codebook, Integer, Opaque, Scaled
 from qmanifest.schemes.qweight import RIVALS
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from qmanifest.checkpoint import Checkpoint
+    from qmanifest.layouts import Layout
     from qmanifest.manifest import Component, Weight
     from qmanifest.reading.stores import Store
     from qmanifest.schemes import Scheme
@@ -132,7 +133,10 @@ class Fit:
         scheme = self.weight.scheme
         if not isinstance(scheme, Integer):
             return ()
-        widths = (scheme.bits, *LAYOUTS[scheme.pack].bits)
+        layout = LAYOUTS[scheme.pack]
+        own = _fills(layout, scheme.bits)  # then no other width that does is news
+        others = (b for b in layout.bits if not (own and _fills(layout, b)))
+        widths = (scheme.bits, *others)
         groups = (scheme.group_size, *GROUPS)
         pairs = dict.fromkeys((bits, group) for bits in widths for group in groups)
         found: dict[tuple[int, int], tuple[int, int]] = {}
@@ -186,6 +190,12 @@ class Fit:
         if roles & numbers:
             return "group"
         return "parts" if roles else "shape"
+
+
+def _fills(layout: Layout, bits: int) -> bool:
+    """Whether a code has a word to itself, so that no shape tells its width."""
+    split = isinstance(layout, SplitLayout) and layout.parts(bits) == 1
+    return split or isinstance(layout, PlainLayout)
 
 
 def _is_other(shape: Shape, known: Witness) -> bool:

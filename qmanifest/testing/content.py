@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from qmanifest.tensors import Shape
 
+TEXT: Final = "text:"
+"""How a value starts that is a text."""
 _SMALLEST, _LARGEST = 0.006, 0.049
 """Magnitudes that stay within 0.005 and 0.05 after rounding to 16 bits."""
 _FLOATS: Final = {"F16": "e", "BF16": "f", "F32": "f", "F64": "d", "C64": "f"}
@@ -68,24 +70,38 @@ def content(
 
 
 def filled(dtype: str, shape: Shape, value: str) -> bytes:
-    """Make a tensor's bytes with `value` everywhere.
+    """Make a tensor's bytes of a `value`.
 
     Args:
         dtype: a safetensors code.
         shape: as stored.
-        value: a number; an integer as stored for all but floats of 16 bits and more.
+        value: a number that stands everywhere, or several after commas, which take
+            turns; integers as stored for all but floats of 16 bits and more. Or
+            `text:` and the text, padded with spaces.
 
     Raises:
-        ValueError: `value` is no number.
+        ValueError: `value` is no number, or the text is too long.
         OverflowError: `dtype` cannot hold it.
 
     """
-    count = nbytes(dtype, shape)
+    size = nbytes(dtype, shape)
+    if value.startswith(TEXT):
+        text = value.removeprefix(TEXT).encode()
+        if len(text) > size:
+            raise ValueError(f"a text of {len(text)} bytes in {size}")
+        return text.ljust(size)
+    each = [_number(dtype, text) for text in value.split(",")]
+    once = b"".join(each)
+    return (once * -(-size // len(once)))[:size]
+
+
+def _number(dtype: str, text: str) -> bytes:
+    """Encode one number; a complex one has the same in both parts."""
     if dtype in _FLOATS:
-        return _encoded(dtype, [float(value)] * _numbers(dtype, count))
+        return _encoded(dtype, [float(text)])
+    number = int(text, 0)
     size = max(DTYPES[dtype].bits // 8, 1)
-    number = int(value, 0)
-    return number.to_bytes(size, "little", signed=number < 0) * (count // size)
+    return number.to_bytes(size, "little", signed=number < 0)
 
 
 def _numbers(dtype: str, count: int) -> int:

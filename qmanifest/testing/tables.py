@@ -12,7 +12,8 @@ A quantized line has bits and inputs per group, the logical shape, and the dtype
 scales and zeros; it makes every part of its scheme, under MLX's names. Content depends
 on the tensor's name alone; it is finite and never all zero, unless a value says so:
 `=VALUE` fills a dense tensor, `ROLE=VALUE` a part. Codes, byte scales, and floats of
-8 bits or fewer take the stored integer.
+8 bits or fewer take the stored integer. `=1,2` has the two in turns, and `=text:WORD`
+the text's bytes and then spaces.
 To add a mode, add a row to `_MODES`.
 """
 

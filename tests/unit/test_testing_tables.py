@@ -217,3 +217,11 @@ def test_import_loads_no_numpy() -> None:
         "sys.exit(bool({'numpy', 'torch', 'hypothesis', 'typer'} & {*sys.modules}))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_filled_with_numbers_in_turns_and_with_a_text() -> None:
+    assert filled("I64", (2,), "32,64") == struct.pack("<2q", 32, 64)
+    assert filled("U8", (5,), "1,2") == bytes([1, 2, 1, 2, 1])
+    assert filled("U8", (4,), "text:[1]") == b"[1] "
+    with pytest.raises(ValueError, match="a text of 3 bytes in 2"):
+        filled("U8", (2,), "text:abc")
