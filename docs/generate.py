@@ -123,10 +123,14 @@ def dialect_table() -> str:
             f"`{each.file_name}`"
             + "".join(f", `{key}`" for key in each.blocks[:1])
             + (f" and its twin `{each.blocks[1]}`" if each.blocks[1:] else ""),
+            "yes" if each.emits else "no",
+            each.decodes,
         )
         for each in DIALECTS
     ]
-    return "\n".join(_table(("Dialect", "What it is", "Written to"), rows))
+    return "\n".join(
+        _table(("Dialect", "What it is", "Found in", "Written", "Decoded"), rows)
+    )
 
 
 def packing_table() -> str:

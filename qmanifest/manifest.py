@@ -12,44 +12,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from qmanifest.families import MLX_NAMES, PartNames
 from qmanifest.findings import Severity
 from qmanifest.patterns import Pattern
 from qmanifest.schemes import Scheme
-from qmanifest.tensors import Shape, TensorSpec
+from qmanifest.tensors import Shape, TensorInfo, TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pydantic import TypeAdapter
-
-
-@dataclass(frozen=True, slots=True)
-class PartNames:
-    """How the stored tensors of a weight are called: a stem and a suffix per role."""
-
-    stem_suffix: str
-    """Taken off the weight's name to make the stem, where the name ends with it."""
-    suffixes: tuple[tuple[str, str], ...]
-    """Role and suffix of every part whose name is not the weight's own."""
-
-    def name(self, weight: str, role: str) -> str:
-        """Name the part of `weight` that plays `role`."""
-        for part, suffix in self.suffixes:
-            if part == role:
-                return weight.removesuffix(self.stem_suffix) + suffix
-        return weight
-
-
-MLX_NAMES = PartNames(
-    ".weight",
-    (
-        ("scales", ".scales"),
-        ("biases", ".biases"),
-        ("zeros", ".zeros"),
-        ("global_scale", ".global_scale"),
-    ),
-)
-"""`X.weight` holds the codes, `X.scales` and `X.biases` stand beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +37,34 @@ class Weight:
     """Logical shape, where the config declares it."""
     names: PartNames = MLX_NAMES
 
+    @property
+    def codes(self) -> str:
+        """Name of the stored tensor that holds the codes."""
+        return self.names.name(self.name, "codes")
+
+    def part(self, role: str) -> str:
+        """Name the stored tensor that plays `role`."""
+        return self.names.name(self.name, role)
+
+    def logical(self, codes: TensorInfo) -> Shape | None:
+        """Shape that stored `codes` show; None where they are no codes of the scheme.
+
+        Of a layout that pads rows it is the largest shape that is stored so.
+        """
+        (_, dtypes, _), *_ = self.scheme.parts(None)
+        return self.scheme.logical(codes.shape) if codes.dtype in dtypes else None
+
     def parts(self, shape: Shape | None = None) -> tuple[TensorSpec, ...]:
         """Promise every stored tensor, for `shape` or else the declared shape."""
+        optional = self.scheme.optional
         return tuple(
             TensorSpec(
-                self.names.name(self.name, role), role, dtypes, size, self.pointer
+                self.names.name(self.name, role),
+                role,
+                dtypes,
+                size,
+                self.pointer,
+                role in optional,
             )
             for role, dtypes, size in self.scheme.parts(shape or self.shape)
         )
@@ -98,6 +93,10 @@ class Entry:
     """How bad it is when nothing matches; None where that is no news."""
     appended: str = ""
     """What the dialect appends to the text to name a tensor: `.weight` for modules."""
+    reader: str = ""
+    """Id of the reader whose meaning of the text counts, where formats have several."""
+    also_read: tuple[str, ...] = ()
+    """Ids of the readers that read the same line and may mean other names by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +112,8 @@ class Component:
     """Whether the config means to name every matrix, so that an unnamed one is news."""
     pointer: str = ""
     """The part of the config that describes this component."""
+    every_linear: bool = False
+    """Whether every linear layer is quantized that no entry keeps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from qmanifest.dtypes import DTYPES, nbytes
-from qmanifest.evidence import WORDS, Evidence
-from qmanifest.manifest import MLX_NAMES, Component
+from qmanifest.evidence import Evidence
+from qmanifest.families import WORDS
+from qmanifest.manifest import Component
 from qmanifest.size_rows import (
     DENSE,
     Grouping,
@@ -145,6 +146,8 @@ def _parts(component: Component, weight: Weight, shape: Shape) -> list[PartSize]
     """Size the parts of a weight of logical `shape`; none where one does not fit."""
     rows = []
     for spec in weight.parts(shape):
+        if spec.shape is None and spec.optional:
+            continue
         if spec.shape is None:
             return []
         rows.append(
@@ -186,20 +189,23 @@ class _Owner:
     role: str
     bits: int
     shape: Shape | None
-    """The weight's declared shape."""
+    """The weight's logical shape, where it is declared or shows."""
 
 
 def _owners(evidence: Evidence, component: Component) -> dict[str, _Owner]:
     """Find the weight of every tensor that is stored as part of a packed one."""
     declared = {weight.name: weight for weight in component.weights}
     owners: dict[str, _Owner] = {}
-    for name in evidence.packed:
+    for name, found in evidence.stored.items():
         weight = declared.get(name)
-        bits, shape = (weight.scheme.bits, weight.shape) if weight else (0, None)
-        names = weight.names if weight else MLX_NAMES
-        owners[name] = _Owner(name, "codes", bits, shape)
+        names = weight.names if weight else found.family.names
+        bits = weight.scheme.bits if weight else 0
         for role, _ in names.suffixes:
             owners[names.name(name, role)] = _Owner(name, role, bits, None)
+        shape = None
+        if weight is not None:
+            shape = weight.shape or weight.logical(found.codes)
+        owners[found.codes.name] = _Owner(name, "codes", bits, shape)
     return owners
 
 
@@ -223,13 +229,10 @@ def _stored(component: str, tensor: TensorInfo, owner: _Owner | None) -> PartSiz
 
 
 def _codes(tensor: TensorInfo, owner: _Owner) -> int:
-    """Count the codes in packed words, by the declared shape or else by width."""
+    """Count the codes in packed words, by the logical shape or else by width."""
     if owner.shape is not None:
         return prod(owner.shape)
-    if not owner.bits:
-        return 0
-    row_bits = tensor.shape[-1] * DTYPES[tensor.dtype].bits
-    return prod(tensor.shape[:-1]) * (row_bits // owner.bits)
+    return tensor.nbytes * 8 // owner.bits if owner.bits else 0
 
 
 def _header_bytes(tensors: Sequence[TensorInfo]) -> int:

@@ -54,13 +54,15 @@ class TensorSpec:
 
     name: str
     role: str
-    """`codes`, `scales`, `biases`, `zeros`, `global_scale` or `dense`."""
+    """`codes`, `scales`, `biases`, `zeros`, ..., or `dense`."""
     dtypes: tuple[str, ...]
     """The dtypes that keep the promise; the first one is what `pack` writes."""
     shape: Shape | None
     """None where the config alone does not say and nothing else was found."""
     pointer: str
     """The config entry that the promise comes from."""
+    optional: bool = False
+    """Whether readers do without the tensor."""
 
     @property
     def nbytes(self) -> int | None:

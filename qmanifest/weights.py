@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.errors import BackendError
-from qmanifest.evidence import WORDS
-from qmanifest.layouts import LAYOUTS
+from qmanifest.flattened import flattened_shape
 from qmanifest.packings.arrays import Stored, to_array
 from qmanifest.reading.tensor_bytes import read_tensor
 
@@ -47,7 +46,9 @@ class CheckpointWeights:
         self.store: Store
         self.component, self.store = found[component]
         self._weights = {weight.name: weight for weight in self.component.weights}
-        parts = {part.name for w in self._weights.values() for part in w.parts()}
+        weights = self._weights.values()
+        parts = {part for each in weights for part in each.names.of(each.name)}
+        parts |= {weight.codes for weight in weights}
         self._dense = tuple(name for name in self.store.index if name not in parts)
 
     def names(self) -> tuple[str, ...]:
@@ -62,13 +63,17 @@ class CheckpointWeights:
 
         """
         weight = self._find(name)
-        codes = self.store.index.get(name)
-        layout = LAYOUTS[weight.scheme.pack]
-        if codes is None or codes.dtype not in WORDS or not codes.shape:
+        codes = self.store.index.get(weight.codes)
+        shape = None if codes is None else weight.logical(codes)
+        if codes is not None and weight.shape:
+            (_, _, promised), *_ = weight.scheme.parts(weight.shape)
+            shape = weight.shape if promised == codes.shape else shape
+        if codes is not None and shape is None:
+            shape = flattened_shape(weight, codes, self.store)
+        if codes is None or shape is None:
             stored = "in no file" if codes is None else f"stored {codes}"
             raise BackendError(f"{name!r} is {stored}; {weight.scheme} was promised")
-        width = layout.codes_per_row(codes.shape[-1], weight.scheme.bits)
-        return weight.scheme, (*codes.shape[:-1], width)
+        return weight.scheme, shape
 
     def scales(self, name: str) -> TensorInfo:
         """Find the stored scales of a weight.
@@ -78,7 +83,7 @@ class CheckpointWeights:
 
         """
         weight = self._find(name)
-        tensor = self.store.index.get(weight.names.name(name, "scales"))
+        tensor = self.store.index.get(weight.part("scales"))
         if tensor is None:
             raise BackendError(f"the scales of {name!r} are in no file")
         return tensor
@@ -93,9 +98,10 @@ class CheckpointWeights:
         parts = {}
         for part in self._find(name).parts():
             tensor = self.store.index.get(part.name)
-            if tensor is None:
+            if tensor is not None:
+                parts[part.role] = tensor
+            elif not part.optional:
                 raise BackendError(f"{part.role} {part.name!r} are in no file")
-            parts[part.role] = tensor
         return parts
 
     def stored(self, name: str) -> dict[str, Stored]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from qmanifest.dimensions import hidden_size, in_features
-from qmanifest.evidence import DENSE
+from qmanifest.families import DENSE
 from qmanifest.findings import Location
 from qmanifest.reading.config_file import MODEL_CONFIG
 

@@ -23,8 +23,8 @@ PACKAGE = ROOT / "qmanifest"
 LAYERS = (
     ("__init__", "findings", "dtypes", "elements"),
     (
-        *("errors", "tensors", "schemes", "patterns", "layouts"),
-        *("evidence", "dimensions"),
+        *("errors", "tensors", "schemes", "patterns", "layouts", "spreads"),
+        *("families", "evidence", "dimensions"),
     ),
     ("manifest", "packings"),
     (
@@ -33,7 +33,7 @@ LAYERS = (
     ),
     ("kernels",),
     ("checkpoint",),
-    ("witness", "weights"),
+    ("witness", "flattened", "weights"),
     ("rules", "converting"),
     ("check",),
     ("schema", "reports"),
@@ -44,9 +44,11 @@ LAYERS = (
 imports nothing itself and `__version__` can be had by all."""
 RANKS = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 SAME_RANK = {
+    ("weights", "flattened"): "a weight's shape may lie in its bytes alone",
     ("layouts", "errors"): "a shape that fits no words is an error with data",
     ("schemes", "errors"): "a layout's error means that a part has no shape",
     ("schemes", "layouts"): "a scheme names its packing and asks it for shapes",
+    ("schemes", "spreads"): "a scheme says which weights share a number",
     ("schemes", "tensors"): "a scheme speaks of shapes",
     ("patterns", "errors"): "an unusable pattern is an error with its reason",
     ("sizes", "size_rows"): "one subject in two files: counting, and the sums",
@@ -55,8 +57,8 @@ SAME_RANK = {
 }
 ONLY_IN = {
     "numpy": (
-        *("packings", "backends", "writing", "kernels", "converting", "weights"),
-        "rules.value_counts",
+        *("packings", "backends", "writing", "kernels", "converting"),
+        *("weights", "flattened", "rules.value_counts"),
     ),
     "numba": ("kernels",),
     "llvmlite": ("kernels",),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from qmanifest.dtypes import FLOAT
 from qmanifest.errors import BackendError
+from qmanifest.schemes import Integer, Scaled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 AMAX_UNIT: Final = 6.0 * 448.0
 """The largest e2m1 times the largest e4m3: the magnitude of a global scale of 1."""
+
+_UNSHAPED: Final = ("quant_state",)
+"""Roles of parts of no certain length, which those who read them check."""
 
 
 class MissingLibraryError(BackendError, ImportError):
@@ -49,32 +53,51 @@ class WeightSource(Protocol):
 def require_parts(scheme: Scheme, parts: Mapping[str, Stored], shape: Shape) -> None:
     """Refuse parts that cannot be those of a weight of `scheme` and `shape`.
 
+    Parts that readers do without, and those that have no bearing on the weight, may be
+    absent.
+
     Raises:
-        BackendError: one is absent, or of another dtype or shape.
+        BackendError: the scheme's values are not decoded, or a part is absent or of
+            another dtype or shape.
 
     """
+    if scheme.kind == "opaque":
+        raise BackendError(f"values of {scheme} are not decoded")
     if not shape:
         raise BackendError(f"a scalar cannot be stored as {scheme}")
+    if min(shape) < 0:
+        raise BackendError(f"no weight has the shape {list(shape)}")
+    beside = _beside(scheme)
     for role, dtypes, expected in scheme.parts(shape):
         part = parts.get(role)
         if part is None:
+            if role in scheme.optional or role in beside:
+                continue
             raise BackendError(f"{scheme} needs a tensor of {role}; none was given")
-        if expected is None:
+        if expected is None and role not in (*beside, *_UNSHAPED):
             raise BackendError(
                 f"a row of {shape[-1]} codes of {scheme.bits} bits is not a whole "
                 f"number of {scheme.pack} words"
             )
         allowed = _computable(dtypes)
-        if part.dtype not in allowed or part.shape != expected:
+        if part.dtype not in allowed or expected not in (None, part.shape):
+            size = "of any shape" if expected is None else list(expected)
             raise BackendError(
                 f"{role} are {part.dtype} {list(part.shape)}; {scheme} of shape "
-                f"{list(shape)} expects {'|'.join(allowed)} {list(expected)}"
+                f"{list(shape)} expects {'|'.join(allowed)} {size}"
             )
     if scheme.kind == "affine" and parts["biases"].dtype != parts["scales"].dtype:
         raise BackendError(
             f"biases are {parts['biases'].dtype} and scales "
             f"{parts['scales'].dtype}; they must have one dtype"
         )
+
+
+def _beside(scheme: Scheme) -> frozenset[str]:
+    """Roles of the parts that have no bearing on what the weight is."""
+    if isinstance(scheme, Integer | Scaled):
+        return frozenset(extra.role for extra in scheme.extras)
+    return frozenset()
 
 
 def _computable(dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -96,7 +96,8 @@ def ledger_of(component: str, lines: Sequence[Line], names: tuple[str, ...]) -> 
     """Match entries with the names of a component."""
     from qmanifest.patterns import Suggester, match
 
-    matches = match([line.full for line in lines], names)
+    appended = [line.appended for line in lines]
+    matches = match([line.pattern for line in lines], names, appended)
     suggester = Suggester(names)
     matched = tuple(
         replace(line, matches=found) if found else _suggested(line, suggester)

@@ -10,9 +10,9 @@ from qmanifest.cli.values import UsageError, require
 if TYPE_CHECKING:
     from qmanifest.checkpoint import Checkpoint
     from qmanifest.findings import Location
-    from qmanifest.manifest import Component, Manifest, Weight
+    from qmanifest.manifest import Component, Manifest
     from qmanifest.sizes import Shapes
-    from qmanifest.tensors import Shape, TensorIndex, TensorInfo
+    from qmanifest.tensors import Shape, TensorIndex
 
 
 def opened(
@@ -62,17 +62,6 @@ def index_of(checkpoint: Checkpoint, component: Component) -> TensorIndex:
     return TensorIndex() if store is None else store.index
 
 
-def logical_shape(weight: Weight, stored: TensorInfo) -> Shape | None:
-    """Give the shape that stored codes have at the promised bits, if they are codes."""
-    from qmanifest.layouts import LAYOUTS
-
-    layout = LAYOUTS[weight.scheme.pack]
-    if stored.dtype != layout.word_dtype or not stored.shape:
-        return None
-    width = layout.codes_per_row(stored.shape[-1], weight.scheme.bits)
-    return (*stored.shape[:-1], width)
-
-
 def shapes_of(checkpoint: Checkpoint, original: Path | None) -> Shapes | None:
     """Find dtype and logical shape of every tensor: in the 16-bit original, or stored.
 
@@ -99,19 +88,18 @@ def _stored_shapes(
     checkpoint: Checkpoint, component: Component
 ) -> dict[str, tuple[str, Shape]]:
     """Read logical shapes off what is stored, leaving out the companions."""
-    weights = {weight.name: weight for weight in component.weights}
+    weights = {weight.codes: weight for weight in component.weights}
     companions = {
-        weight.names.name(weight.name, role)
-        for weight in component.weights
-        for role, _ in weight.names.suffixes
+        part for each in component.weights for part in each.names.of(each.name)
     }
     shapes = {}
     for name, tensor in index_of(checkpoint, component).items():
         if name in companions:
             continue
         weight = weights.get(name)
-        logical = logical_shape(weight, tensor) if weight is not None else None
-        shapes[name] = (tensor.dtype, logical or tensor.shape)
+        logical = None if weight is None else weight.logical(tensor)
+        called = name if weight is None else weight.name
+        shapes[called] = (tensor.dtype, logical or tensor.shape)
     return shapes
 
 

@@ -8,7 +8,6 @@ from qmanifest.cli.console import aligned
 from qmanifest.cli.opening import (
     index_of,
     line_of,
-    logical_shape,
     manifest_of,
     opened,
 )
@@ -121,11 +120,11 @@ def _shape(
     """Find a weight's logical shape, and say what it is known from."""
     from qmanifest.witness import witness
 
-    stored = index_of(checkpoint, component).get(weight.name)
+    stored = index_of(checkpoint, component).get(weight.codes)
     known = witness(checkpoint, component, weight)
     if known is not None and known.shape is not None:
         return known.shape, f"{list(known.shape)}, by {known.said_by}"
-    logical = logical_shape(weight, stored) if stored is not None else None
+    logical = None if stored is None else weight.logical(stored)
     if logical is None:
         return None, "not known"
     if known is not None:

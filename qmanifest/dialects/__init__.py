@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from qmanifest.dialects import mlx, q4_lists, tensor_map
+from qmanifest.dialects import (
+    auto_round,
+    awq,
+    bitsandbytes,
+    compressed_tensors,
+    exl2,
+    exl3,
+    fp8,
+    gptq,
+    hqq,
+    metal,
+    mlx,
+    modelopt,
+    mxfp4,
+    q4_lists,
+    quanto,
+    quark,
+    tensor_map,
+    torchao,
+)
 from qmanifest.errors import UnknownDialectError
 
 if TYPE_CHECKING:
@@ -16,6 +35,21 @@ DIALECTS: Final[tuple[Dialect[Any], ...]] = (
     tensor_map.DIALECT,
     q4_lists.DIALECT,
     mlx.DIALECT,
+    metal.DIALECT,
+    gptq.DIALECT,
+    awq.DIALECT,
+    compressed_tensors.DIALECT,
+    fp8.DIALECT,
+    modelopt.DIALECT,
+    mxfp4.DIALECT,
+    bitsandbytes.DIALECT,
+    auto_round.DIALECT,
+    torchao.DIALECT,
+    hqq.DIALECT,
+    quanto.DIALECT,
+    quark.DIALECT,
+    exl2.DIALECT,
+    exl3.DIALECT,
 )
 
 

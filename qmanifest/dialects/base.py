@@ -8,8 +8,17 @@ be right leaves `lower` as defects beside the manifest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, field
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeVar,
+)
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
@@ -35,6 +44,7 @@ Keys: TypeAlias = tuple[str, ...]
 """The way from the top of a config file down to a document."""
 Indexes: TypeAlias = Mapping[str, TensorIndex]
 """The stored tensors of each component that was found, by component name."""
+Decoded: TypeAlias = Literal["all", "most", "none"]
 MOST: Final = 1_000
 """Defects of one sort in one document that are reported one by one."""
 
@@ -154,6 +164,13 @@ class Dialect(Generic[D]):
     """Manifest to document; raises `EmitError` where the vocabulary has no words."""
     blocks: tuple[str, ...] = ()
     """Keys of `file_name` that hold the document; none where it is the whole file."""
+
+    emits: bool = True
+    """Whether any manifest can be written in this vocabulary here."""
+    decodes: Decoded = "all"
+    """Of how many of the format's weights the values are decoded."""
+    synonyms: Mapping[str, str] = field(default_factory=dict)
+    """Keys that say what another key of the document says, in other files."""
 
     def wrap(self, document: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Put a document's JSON where a file of this dialect has it."""

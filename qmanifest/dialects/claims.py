@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Entry
 from qmanifest.patterns import (
+    READERS,
     Pattern,
     Syntax,
     check,
@@ -20,7 +22,7 @@ from qmanifest.patterns import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from qmanifest.dialects.base import Place
     from qmanifest.findings import Defect
@@ -35,6 +37,25 @@ class Claim(msgspec.Struct, frozen=True):
     purpose: Literal["quantize", "keep"]
     unused: Severity | None = Severity.ERROR
     appended: str = ""
+    """What names of modules lack to be names of tensors; no pattern is about it."""
+    reader: str = ""
+    """The reader whose meaning of the text counts; empty: it is the pattern's."""
+    also_read: tuple[str, ...] = ()
+    """The other readers of the same line."""
+
+    def ways(self) -> tuple[tuple[Pattern, str], ...]:
+        """Give every pattern that the line stands for, and what to append to each."""
+        patterns = (
+            READERS[self.reader].patterns(self.pattern.text)
+            if self.reader
+            else (self.pattern,)
+        )
+        return tuple(
+            (replace(each, text=each.text + self.appended), "")
+            if each.syntax is Syntax.EXACT and self.appended
+            else (each, self.appended)
+            for each in patterns
+        )
 
 
 def expand(
@@ -46,7 +67,7 @@ def expand(
         An entry for each claim, in order, and a defect for each unusable pattern.
 
     """
-    patterns = [_full(claim) for claim in claims]
+    ways = [claim.ways() for claim in claims]
     defects = tuple(
         place.defect(
             DefectKind.BAD_PATTERN,
@@ -55,14 +76,9 @@ def expand(
             hint="write it as a glob, or as a regular expression without "
             "look-around and back-references",
         )
-        for claim, pattern in zip(claims, patterns, strict=True)
-        if (reason := check(pattern)) is not None
+        for claim, patterns in zip(claims, ways, strict=True)
+        if (reason := next(filter(None, (check(each) for each, _ in patterns)), None))
     )
-    if names is None:
-        matched = [literal_names(pattern) or () for pattern in patterns]
-    else:
-        matches = match(patterns, names)
-        matched = [matches.of(number) for number in range(len(patterns))]
     entries = tuple(
         Entry(
             place.pointer(*claim.parts),
@@ -71,17 +87,40 @@ def expand(
             found,
             claim.unused,
             claim.appended,
+            claim.reader,
+            claim.also_read,
         )
-        for claim, found in zip(claims, matched, strict=True)
+        for claim, found in zip(claims, _matched(claims, ways, names), strict=True)
     )
     return entries, defects
 
 
-def _full(claim: Claim) -> Pattern:
-    """Read the claim's text as the tensor name that it stands for."""
-    if not claim.appended:
-        return claim.pattern
-    return replace(claim.pattern, text=claim.pattern.text + claim.appended)
+def _matched(
+    claims: Sequence[Claim],
+    ways: Sequence[tuple[tuple[Pattern, str], ...]],
+    names: Sequence[str] | None,
+) -> Iterator[tuple[str, ...]]:
+    """Walk over the names that each claim is about."""
+    flat = [way for patterns in ways for way in patterns]
+    if names is None:
+        listed = [
+            tuple(name + end for name in literal_names(pattern) or ())
+            for pattern, end in flat
+        ]
+    else:
+        matches = match([p for p, _ in flat], names, [end for _, end in flat])
+        listed = [matches.of(number) for number in range(len(flat))]
+    found = iter(listed)
+    for claim, patterns in zip(claims, ways, strict=True):
+        yield _union(claim, [next(found) for _ in patterns])
+
+
+def _union(claim: Claim, found: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Put what several patterns of a line match together, without repeats."""
+    first = found[0]
+    if len(found) == 1 or (first and READERS[claim.reader].exact_wins):
+        return first
+    return tuple(dict.fromkeys(chain.from_iterable(found)))
 
 
 def is_exact(entry: Entry) -> bool:
@@ -89,23 +128,14 @@ def is_exact(entry: Entry) -> bool:
     return entry.pattern.syntax is Syntax.EXACT
 
 
-def as_whole_name(pattern: Pattern) -> str:
-    """Write a pattern as text that vocabularies of whole names read the same."""
-    if pattern.syntax is not Syntax.SUBSTRING:
-        return pattern.text
-    if read_entry(pattern.text).syntax is Syntax.EXACT:
-        return f"*{pattern.text}*"
-    return f"re:(?s:.*{_escaped(pattern.text)}.*)"
-
-
 def as_entry(name: str) -> str:
     """Write a name as text that is read as that name alone, whatever it holds."""
     pattern = read_entry(name)
     if pattern.syntax is Syntax.EXACT or literal_names(pattern) == (name,):
         return name
-    return f"re:{_escaped(name)}"
+    return f"re:{escaped(name)}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape what means something to RE2, which is ASCII and no letter or digit."""
     return re.sub(r"[^\w\x80-\U0010ffff]", r"\\\g<0>", text, flags=re.ASCII)

@@ -25,7 +25,7 @@ from qmanifest.dialects.base import (
     Raw,
     few,
 )
-from qmanifest.dialects.claims import Claim, expand
+from qmanifest.dialects.claims import Claim, expand, is_exact
 from qmanifest.dialects.mlx_layout import (
     Mode,
     Positive,
@@ -45,6 +45,7 @@ from qmanifest.dialects.parsing import emitted
 from qmanifest.dtypes import FLOAT
 from qmanifest.errors import EmitError
 from qmanifest.evidence import Evidence, stem
+from qmanifest.families import MLX
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Component, Kept, Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax
@@ -135,8 +136,7 @@ def _names(document: MlxQuantization, index: TensorIndex | None) -> tuple[str, .
     named = [m + SUFFIX for m, o in document.overrides().items() if o is not False]
     if index is None:
         return tuple(named)
-    packed = index.derived(Evidence).packed
-    stored = [name for name in index if name in packed]
+    stored = index.derived(Evidence).names_of(MLX)
     return tuple(dict.fromkeys((*stored, *(name for name in named if name in index))))
 
 
@@ -193,7 +193,7 @@ def _emit(manifest: Manifest) -> MlxQuantization:
         if counted
         else {"group_size": 64, "bits": 4, "mode": "affine"}
     )
-    lines = [entry for entry in component.entries if entry.appended == SUFFIX]
+    lines = [e for e in component.entries if e.appended == SUFFIX and is_exact(e)]
     named = {line.pattern.text for line in lines}
     overrides: dict[str, object] = {
         module: True if each == default else each

@@ -105,6 +105,8 @@ def mode_of(scheme: Scheme) -> Mode | None:
         return "affine"
     if isinstance(scheme, ZeroPoint):
         return "affine" if scheme.pack == U8_NIBBLES.id else None
+    if not isinstance(scheme, Microscaling):
+        return None
     for mode, fixed in MICROSCALING.items():
         if replace(scheme, global_scale="none") == fixed:
             return mode

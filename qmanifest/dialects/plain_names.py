@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from qmanifest.dialects.mlx_layout import as_stored
 from qmanifest.dialects.records import make_many
 from qmanifest.evidence import COMPANIONS, Evidence
+from qmanifest.families import MLX_NAMES
 from qmanifest.layouts import U8_NIBBLES
-from qmanifest.manifest import MLX_NAMES, Entry, Weight
+from qmanifest.manifest import Entry, Weight
 from qmanifest.patterns import Pattern, Syntax, check
 from qmanifest.schemes import Affine
 

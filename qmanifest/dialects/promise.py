@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from qmanifest.dialects import DIALECTS, recognize
 from qmanifest.dialects.base import ComponentNames, Lowered, Place
+from qmanifest.dialects.elsewhere import elsewhere
 from qmanifest.dialects.parsing import descend, parse, shown
 from qmanifest.errors import InvalidConfigError
-from qmanifest.findings import Defect, DefectKind, Location, Problem, json_pointer
+from qmanifest.findings import (
+    Defect,
+    DefectKind,
+    Location,
+    Problem,
+    Severity,
+    json_pointer,
+)
 from qmanifest.patterns import Syntax
 
 if TYPE_CHECKING:
@@ -68,7 +76,7 @@ def read_promise(
     """
     chosen = (forced,) if forced else recognize(raw)
     if len(chosen) != 1:
-        return Promise(defects=(_unknown(file, block or raw, chosen),))
+        return Promise(defects=(_unknown(file, raw, block or raw, chosen),))
     (dialect,) = chosen
     places = dialect.locate(raw) or ((),)
     place = Place(file, places[0])
@@ -98,8 +106,19 @@ def _has_more(components: Sequence[ComponentNames], most: int) -> bool:
     return sum(len(each) - each.count(Syntax.EXACT) for each in syntaxes) > most
 
 
-def _unknown(file: str, block: Raw, chosen: tuple[Dialect[Any], ...]) -> Defect:
+def _unknown(
+    file: str, raw: Raw, block: Raw, chosen: tuple[Dialect[Any], ...]
+) -> Defect:
     """Report a config that no dialect, or more than one, recognises."""
+    foreign = None if chosen else elsewhere(raw)
+    if foreign is not None:
+        problem = Problem(
+            f"{file} is a config of {foreign}: it describes no safetensors",
+            (Location(file, ""),),
+            hint="name the config of the safetensors files, if there is one",
+            severity=Severity.NOTE,
+        )
+        return Defect(DefectKind.NO_CONFIG, problem)
     known = ", ".join(dialect.id for dialect in DIALECTS)
     if chosen:
         names = " and ".join(dialect.id for dialect in chosen)

@@ -25,7 +25,7 @@ from qmanifest.dialects.base import (
     Raw,
     few,
 )
-from qmanifest.dialects.claims import as_entry, as_whole_name
+from qmanifest.dialects.claims import as_entry
 from qmanifest.dialects.founding import lower_lines
 from qmanifest.dialects.mlx_layout import (
     Mode,
@@ -42,6 +42,7 @@ from qmanifest.dialects.tensor_map_lines import (
     plain_lines,
     quantizing,
 )
+from qmanifest.dialects.whole_names import as_whole_name
 from qmanifest.errors import EmitError
 from qmanifest.manifest import Component, Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax, read_entry
@@ -180,7 +181,7 @@ def _kept_texts(component: Component) -> set[str]:
     texts = {as_entry(name) for name in names}
     for entry in component.entries:
         if entry.purpose == "keep" and not names.issuperset(entry.matches or ("",)):
-            texts.add(as_whole_name(entry.pattern))
+            texts.add(as_whole_name(entry.pattern, entry.appended))
     return texts
 
 

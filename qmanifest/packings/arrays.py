@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 AnyArray: TypeAlias = npt.NDArray[Any]
 Codes: TypeAlias = npt.NDArray[np.uint8]
 """One code per element."""
-Words: TypeAlias = npt.NDArray[np.uint8 | np.uint32]
+Words: TypeAlias = AnyArray
 """Packed codes, in the layout's storage word."""
 Float32: TypeAlias = npt.NDArray[np.float32]
 

@@ -1,25 +1,27 @@
 """What a packing is, and the checks that every packing makes.
 
-A packing is a module with the members of `Packing`; mypy checks each against it.
+A packing is a module, or an object of a class, with the members of one of the two
+protocols below; mypy checks each against it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from qmanifest.errors import PackingError
+from qmanifest.errors import LayoutError, PackingError
 from qmanifest.packings.arrays import storage_dtype
 
 if TYPE_CHECKING:
-    from qmanifest.layouts import Layout
+    from qmanifest.layouts import Layout, RowLayout
     from qmanifest.packings.arrays import Codes, Words
+    from qmanifest.tensors import Shape
 
 
-class Packing(Protocol):
-    """Moves codes into the words of one layout and back, losing nothing."""
+class RowPacking(Protocol):
+    """Moves codes into the words of one layout and back, row by row."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> RowLayout:
         """The layout whose bits this packing moves."""
         ...
 
@@ -47,6 +49,34 @@ class Packing(Protocol):
         ...
 
 
+class WholePacking(Protocol):
+    """Moves the codes of a whole weight into words and back."""
+
+    @property
+    def layout(self) -> Layout:
+        """The layout whose bits this packing moves."""
+        ...
+
+    def pack(self, codes: Codes, bits: int) -> Words:
+        """Pack codes of any shape that the layout takes into its words.
+
+        Raises:
+            LayoutError: the layout does not take that shape or width.
+            PackingError: the codes are not uint8, or one does not fit in `bits`.
+
+        """
+        ...
+
+    def restore(self, words: Words, bits: int, shape: Shape) -> Codes:
+        """Unpack words into the codes of a weight of `shape`, uint8.
+
+        Raises:
+            PackingError: the words cannot be those of such a weight.
+
+        """
+        ...
+
+
 def require_codes(codes: Codes, bits: int) -> None:
     """Refuse codes that are not uint8 or do not fit in `bits` bits.
 
@@ -60,7 +90,28 @@ def require_codes(codes: Codes, bits: int) -> None:
         raise PackingError(f"code {codes.max()} does not fit in {bits} bits")
 
 
-def codes_per_row(layout: Layout, words: Words, bits: int, count: int | None) -> int:
+def require_words(layout: Layout, words: Words, bits: int, shape: Shape) -> None:
+    """Refuse words that are not those of codes of `shape`.
+
+    Raises:
+        PackingError: they are of another dtype or shape, or no words hold such codes.
+
+    """
+    if min(shape, default=0) < 0:
+        raise PackingError(f"no weight has the shape {list(shape)}")
+    try:
+        expected = layout.packed_shape(shape, bits)
+    except LayoutError as error:
+        raise PackingError(str(error)) from error
+    if words.dtype != storage_dtype(layout.word_dtype) or words.shape != expected:
+        raise PackingError(
+            f"{layout.id} holds {bits}-bit codes of {list(shape)} in "
+            f"{layout.word_dtype} {list(expected)}, not in {words.dtype} "
+            f"{list(words.shape)}"
+        )
+
+
+def codes_per_row(layout: RowLayout, words: Words, bits: int, count: int | None) -> int:
     """Find how many codes to take from every row of `words`.
 
     Raises:

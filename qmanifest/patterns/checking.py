@@ -5,7 +5,7 @@ Nothing is compiled of plain names, which are many, and nothing loaded that woul
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from qmanifest.errors import PatternError
 from qmanifest.patterns.syntax import (
@@ -15,6 +15,22 @@ from qmanifest.patterns.syntax import (
     Syntax,
 )
 
+if TYPE_CHECKING:
+    from qmanifest.patterns.globs import Glob
+
+PLAIN: Final = frozenset(
+    {
+        Syntax.EXACT,
+        Syntax.SUBSTRING,
+        Syntax.PREFIX,
+        Syntax.SUFFIX,
+        Syntax.SEGMENT,
+        Syntax.IN_BLOCK,
+        Syntax.TAG,
+    }
+)
+"""The syntaxes in which no character is special."""
+_GLOBS: Final = frozenset({Syntax.GLOB, Syntax.FNMATCH})
 MAX_NAMES: Final = 10_000
 """The most names that a glob is expanded to."""
 
@@ -22,8 +38,8 @@ MAX_NAMES: Final = 10_000
 def check(pattern: Pattern) -> str | None:
     """Say why a pattern cannot be used; None where it can."""
     try:
-        if pattern.syntax is Syntax.EXACT:  # nothing to compile, of many thousands
-            check_text(pattern.text)
+        if pattern.syntax in PLAIN:  # nothing to compile, of many thousands
+            check_text(pattern)
         else:
             from qmanifest.patterns.compiling import (  # noqa: PLC0415 - as above
                 compile_pattern,
@@ -52,21 +68,28 @@ def literal_names(pattern: Pattern, limit: int = MAX_NAMES) -> tuple[str, ...] |
         return ()
     if pattern.syntax is Syntax.EXACT:
         return (pattern.text,)
-    if pattern.syntax is not Syntax.GLOB:
+    if pattern.syntax not in _GLOBS:
         return None
     from qmanifest.patterns import glob_forms  # noqa: PLC0415 - plain names need none
-    from qmanifest.patterns.globs import parse  # noqa: PLC0415 - as above
 
-    glob = parse(pattern.text)
+    glob = parsed(pattern)
     number = glob_forms.count(glob)
     if number is None or number > limit:
         return None
     return tuple(dict.fromkeys(glob_forms.expand(glob)))
 
 
-def check_text(text: str) -> None:
+def parsed(pattern: Pattern) -> Glob:
+    """Parse a glob of either syntax."""
+    from qmanifest.patterns.globs import parse  # noqa: PLC0415 - plain names need none
+
+    return parse(pattern.text, braces=pattern.syntax is Syntax.GLOB)
+
+
+def check_text(pattern: Pattern) -> None:
     """Refuse what can be no pattern of any syntax."""
-    if text in {"", REGEX_MARK}:
+    text = pattern.text
+    if text in {"", REGEX_MARK} or not pattern.bare:
         raise PatternError("it is empty")
     try:
         size = len(text) if text.isascii() else len(text.encode())

@@ -97,14 +97,18 @@ class _Group:
         return pairwise(edges)
 
 
-def parse(text: str) -> Glob:
+def parse(text: str, *, braces: bool = True) -> Glob:
     """Parse a glob, in time linear in its length.
+
+    Args:
+        text: the glob.
+        braces: whether `{` means something, as it does not to `fnmatch`.
 
     Raises:
         PatternError: braces are nested too deep or list too many alternatives.
 
     """
-    groups = _groups(text)
+    groups = _groups(text) if braces else {}
     listed = 0
     for group in groups.values():
         listed += len(group.commas) + 1 - len(group.ranges)

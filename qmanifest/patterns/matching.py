@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from qmanifest.patterns.clues import Clues
-    from qmanifest.patterns.compiling import Compiled
+    from qmanifest.patterns.compiled import Compiled
 
 _ONE_BY_ONE: Final = 4_000
 """Up to so many names are tried one by one.
@@ -32,6 +32,8 @@ _MANY: Final = 4
 """So many searches are worth an index of segments."""
 _MAX_PIECES: Final = 8
 """The most parts of segments that are looked for."""
+_MAX_HELD: Final = 1_000
+"""The most parts of segments for which it is remembered which segments hold them."""
 
 
 class NameIndex:
@@ -45,6 +47,8 @@ class NameIndex:
         self._all = dict.fromkeys(names)
         self.names = tuple(self._all)
         self._by_segments = searches >= _MANY
+        self._held: dict[str, list[Sequence[int]]] = {}
+        self._without: dict[str, tuple[NameIndex, list[int]]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._all
@@ -53,6 +57,19 @@ class NameIndex:
     def places(self) -> dict[str, int]:
         """The place of each name."""
         return dict(zip(self.names, range(len(self.names)), strict=True))
+
+    def without(self, suffix: str) -> tuple[NameIndex, list[int]]:
+        """Take a suffix off the names, and leave out the names that lack it.
+
+        Returns:
+            An index of what is left of each name, and the places of the names here.
+
+        """
+        if suffix not in self._without:
+            places = [at for at, name in enumerate(self.names) if name.endswith(suffix)]
+            left = (self.names[at].removesuffix(suffix) for at in places)
+            self._without[suffix] = NameIndex(left), places
+        return self._without[suffix]
 
     @cached_property
     def segments(self) -> dict[str, list[int]]:
@@ -75,6 +92,8 @@ class NameIndex:
             found = (self.places.get(name) for name in compiled.names)
             return sorted({at for at in found if at is not None})
         places = self._search(compiled)
+        if compiled.also is not None:
+            return sorted({*places, *self._search(compiled.also)})
         if pattern.syntax is not Syntax.GLOB or pattern.text not in self:
             return places
         return sorted({*places, self.places[pattern.text]})
@@ -91,8 +110,12 @@ class NameIndex:
             return any(name in self for name in compiled.names)
         if pattern.syntax is Syntax.GLOB and pattern.text in self:
             return True
-        candidates = self._candidates(compiled.clues)
-        return any(compiled.accepts(self.names[at]) for at in candidates)
+        return any(
+            each.accepts(self.names[at])
+            for each in (compiled, compiled.also)
+            if each is not None
+            for at in self._candidates(each.clues)
+        )
 
     def _search(self, compiled: Compiled) -> Sequence[int]:
         """Find the places of the names that a pattern accepts, by its clues."""
@@ -126,8 +149,16 @@ class NameIndex:
             return
         pieces = {piece for text in clues.texts for piece in text.split(".")}
         for piece in sorted(pieces, key=len, reverse=True)[:_MAX_PIECES]:
-            holding = (at for text, at in self.segments.items() if piece in text)
-            yield list(holding)
+            yield self._holding(piece)
+
+    def _holding(self, piece: str) -> list[Sequence[int]]:
+        """List the places of the names by the segments that hold a piece."""
+        known = self._held.get(piece)
+        if known is None:
+            known = [at for text, at in self.segments.items() if piece in text]
+            if len(self._held) < _MAX_HELD:
+                self._held[piece] = known
+        return known
 
     @cached_property
     def _lines(self) -> tuple[bytes, list[int], list[int]]:
@@ -196,25 +227,36 @@ class Matches:
         return claims
 
 
-def match(patterns: Sequence[Pattern], names: Iterable[str]) -> Matches:
+def match(
+    patterns: Sequence[Pattern], names: Iterable[str], appended: Sequence[str] = ()
+) -> Matches:
     """Match every pattern with every name.
 
     A pattern that cannot be used (`check` says why) matches nothing. A glob also
     matches the name that is the same text, since names do hold `[` and `{`.
+
+    Args:
+        patterns: the patterns.
+        names: the names.
+        appended: for each pattern what stands behind the text that it is matched with:
+            `.weight` where patterns are about modules and names are of tensors. Names
+            without it are not matched. Absent: patterns are about whole names.
+
     """
     searches = len({p for p in patterns if p.syntax is not Syntax.EXACT})
     index = NameIndex(names if patterns else (), searches=searches)
-    known: dict[Pattern, Sequence[int]] = {}
+    known: dict[tuple[Pattern, str], Sequence[int]] = {}
     found: list[Sequence[int]] = []
-    for pattern in patterns:
+    for pattern, end in zip(patterns, appended or [""] * len(patterns), strict=True):
         text = pattern.text
         if pattern.syntax is Syntax.EXACT and text.isascii():
-            at = index.places.get(text) if 0 < len(text) <= MAX_TEXT_BYTES else None
+            whole = text + end
+            at = index.places.get(whole) if 0 < len(whole) <= MAX_TEXT_BYTES else None
             found.append(() if at is None else (at,))
             continue
-        if pattern not in known:
-            known[pattern] = _find(index, pattern)
-        found.append(known[pattern])
+        if (pattern, end) not in known:
+            known[pattern, end] = _find(index, pattern, end)
+        found.append(known[pattern, end])
     return Matches(index, found)
 
 
@@ -232,9 +274,12 @@ def _compiled(pattern: Pattern) -> Compiled:
     return compile_pattern(pattern)
 
 
-def _find(index: NameIndex, pattern: Pattern) -> Sequence[int]:
+def _find(index: NameIndex, pattern: Pattern, appended: str) -> Sequence[int]:
     """Find the names of a pattern, compactly; none for an unusable one."""
     try:
-        return array("I", index.find(pattern))
+        if not appended:
+            return array("I", index.find(pattern))
+        left, places = index.without(appended)
+        return array("I", [places[at] for at in left.find(pattern)])
     except PatternError:
         return ()

@@ -60,8 +60,16 @@ class Program(Protocol):
     def programsize(self) -> int:
         """The number of instructions."""
 
-    def fullmatch(self, text: bytes) -> object | None:
-        """Match the whole text."""
+    def match(self, text: bytes) -> object | None:
+        """Match a start of the text."""
+
+    def search(self, text: bytes) -> object | None:
+        """Match any part of the text."""
+
+    def fullmatch(
+        self, text: bytes, start: int = 0, stop: int | None = None
+    ) -> object | None:
+        """Match all of the text between two places."""
 
     def finditer(self, text: bytes) -> Iterator[Any]:
         """Walk over the matches."""
@@ -117,13 +125,19 @@ def works_per_line(regex: str) -> bool:
     return _NOT_PER_LINE.search(regex) is None
 
 
-def regex_clues(regex: str) -> Clues:
+def regex_clues(regex: str, *, starts: bool = True, ends: bool = True) -> Clues:
     """Draw clues from a valid expression: the literal text outside of its groups.
 
     Where something is not understood there are none.
+
+    Args:
+        regex: the expression.
+        starts: whether what it matches starts where a segment does.
+        ends: whether what it matches ends where a segment does.
+
     """
     found: list[Clues] = []
-    run, starts, depth, previous, at = "", True, 0, "", 0
+    run, depth, previous, at = "", 0, "", 0
     while at < len(regex):
         token = _TOKEN.match(regex, at)
         if token is None:
@@ -139,5 +153,23 @@ def regex_clues(regex: str) -> Clues:
             found += [text_clues(run, starts=starts)] if run else []
             run, starts = "", False
         previous = kind
-    found += [text_clues(run, starts=starts, ends=True)] if run else []
+    found += [text_clues(run, starts=starts, ends=ends)] if run else []
     return joined(found)
+
+
+def may_end_in_dot(regex: str) -> bool:
+    """Tell whether a valid expression may match a text that ends in a dot.
+
+    True where that is not understood.
+    """
+    depth, at, last = 0, 0, ""
+    while at < len(regex):
+        token = _TOKEN.match(regex, at)
+        if token is None:
+            return True
+        at, kind = token.end(), str(token.lastgroup)
+        depth += (kind == "opening") - (kind == "closing")
+        if depth == 0 and kind == "bar":
+            return True
+        last = token[0][-1] if kind in {"plain", "escaped"} else ""
+    return last in {"", "."}

@@ -20,8 +20,34 @@ class Syntax(StrEnum):
     EXACT = "exact"
     SUBSTRING = "substring"
     PREFIX = "prefix"
+    SUFFIX = "suffix"
+    SEGMENT = "segment"
+    """One of the dot-separated segments, or several of them from the start."""
+    IN_BLOCK = "in-block"
+    """A substring of what stands behind the first number: of the name in its block."""
+    TAG = "tag"
+    """All of the name, once `model`, `layers` and numbers are left out of it."""
     GLOB = "glob"
+    FNMATCH = "fnmatch"
+    """A glob without braces, as Python's `fnmatch` reads it."""
     REGEX = "regex"
+    """A regular expression, `re:` before it, for all of the name."""
+    RE_MATCH = "re-match"
+    """The same for a part of the name from its start."""
+    RE_SEARCH = "re-search"
+    """A regular expression, nothing before it, for any part of the name."""
+    DYNAMIC = "dynamic"
+    """As `RE_MATCH`, with `+:`, `-:` or nothing before it."""
+    BOUNDARY = "boundary"
+    """A regular expression for whole segments from the start, or else a suffix."""
+
+
+MARKS: Final = {
+    Syntax.REGEX: (REGEX_MARK,),
+    Syntax.RE_MATCH: (REGEX_MARK,),
+    Syntax.DYNAMIC: ("+:", "-:"),
+}
+"""What may stand before a regular expression and is no part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +57,14 @@ class Pattern:
     text: str
     """As written in the config, `re:` included."""
     syntax: Syntax
+
+    @property
+    def bare(self) -> str:
+        """The text without its mark."""
+        for mark in MARKS.get(self.syntax, ()):
+            if self.text.startswith(mark):
+                return self.text[len(mark) :]
+        return self.text
 
 
 def read_entry(text: str, plain: Syntax = Syntax.EXACT) -> Pattern:

@@ -11,18 +11,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from qmanifest.dimensions import TEXT_CONFIGS
 from qmanifest.findings import Defect, DefectKind, JsonValue, Location, Problem
 from qmanifest.reading.files import FileProblem, read_whole
 from qmanifest.reading.json_text import parse_json
 from qmanifest.reading.limits import MAX_CONFIG
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 MODEL_CONFIG: Final = "config.json"
-CONFIG_NAMES: Final = ("quant_config.json", "quantize_config.json", "quantization.json")
+CONFIG_NAMES: Final = (
+    "quant_config.json",
+    "quantize_config.json",
+    "quantization.json",
+    "quanto_qmap.json",
+    "hf_quant_config.json",
+)
 """Names of files that hold a quantization config and nothing else, best first."""
+LAST: Final = CONFIG_NAMES[-1]
+"""What ModelOpt writes; readers take it where `config.json` holds nothing."""
 BLOCKS: Final = ("quantization", "quantization_config", "compression_config")
 """Keys of a model's config under which a quantization config lies."""
 
@@ -45,16 +54,20 @@ class ConfigFile(msgspec.Struct, frozen=True):
     @property
     def block(self) -> Mapping[str, Any] | None:
         """The quantization config under one of its usual keys, else the object."""
-        for key in BLOCKS:
-            block = (self.object or {}).get(key)
-            if isinstance(block, dict):
-                return block
-        return self.object
+        found = (block for block in self._blocks() if isinstance(block, dict))
+        return next(found, self.object)
 
     @property
     def holds_block(self) -> bool:
         """Whether there is anything but null under one of the usual keys."""
-        return any((self.object or {}).get(key) is not None for key in BLOCKS)
+        return any(block is not None for block in self._blocks())
+
+    def _blocks(self) -> Iterator[JsonValue]:
+        """Walk over the values under the usual keys, the text model's last."""
+        top = self.object or {}
+        for scope in (top, *map(top.get, TEXT_CONFIGS)):
+            if isinstance(scope, dict):
+                yield from map(scope.get, BLOCKS)
 
 
 def read_config(path: Path, file: str) -> ConfigFile:
@@ -88,5 +101,5 @@ def find_configs(root: Path) -> tuple[str, ...]:
 
     A broken link counts: that the config cannot be read is news, not its absence.
     """
-    names = (*CONFIG_NAMES, MODEL_CONFIG)
+    names = (*CONFIG_NAMES[:-1], MODEL_CONFIG, LAST)
     return tuple(name for name in names if os.path.lexists(root / name))

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from qmanifest.evidence import COMPANIONS
-from qmanifest.manifest import MLX_NAMES
+from qmanifest.families import MLX_NAMES
 from qmanifest.rules.readings import Packed, packed_weights
 from qmanifest.rules.soundness import Verdict, judge
 from qmanifest.rules.widths import widths_of

@@ -8,6 +8,7 @@ from qmanifest.dtypes import elements
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubtful, doubtful_packed, doubts
+from qmanifest.rules.misfits import misfits, unproven
 from qmanifest.rules.readings import packed_weights
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def wrong_bits(checkpoint: Checkpoint) -> Iterator[Problem]:
     for packed in doubtful_packed(checkpoint):
         if packed.fault == "bits":
             yield _misread(checkpoint, packed)
+    yield from misfits(checkpoint, "bits")
 
 
 @rule("QM302", "wrong-group", Severity.ERROR, needs=Depth.HEADERS)
@@ -69,6 +71,7 @@ def wrong_group(checkpoint: Checkpoint) -> Iterator[Problem]:
                 hint="convert the layer again",
             )
         yield from _uneven(checkpoint, packed)
+    yield from misfits(checkpoint, "group")
 
 
 def _uneven(checkpoint: Checkpoint, packed: Packed) -> Iterator[Problem]:
@@ -154,6 +157,7 @@ def wrong_shape(checkpoint: Checkpoint) -> Iterator[Problem]:
                 actual=list(logical),
                 hint="correct the declared shape, or convert the layer again",
             )
+    yield from misfits(checkpoint, "shape", "parts")
     for component, _, weight in doubtful(checkpoint):
         yield from _against_original(checkpoint, component, weight)
 
@@ -191,6 +195,7 @@ def not_provable(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Give a witness: `--base`, or a `config.json` beside the shards.
     """
+    yield from unproven(checkpoint)
     for each in doubts(checkpoint):
         component = each.component
         open_ones = _unproven(checkpoint, each)

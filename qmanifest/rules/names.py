@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import elements
-from qmanifest.evidence import DENSE
+from qmanifest.families import DENSE
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.patterns import Suggester
 from qmanifest.rules.base import Depth, of_component, rule
@@ -36,7 +36,7 @@ def missing_tensor(checkpoint: Checkpoint) -> Iterator[Problem]:
         suggest: Suggester | None = None
         for weight in each.weights:
             renamed = (component.name, weight.pointer) in checkpoint.renames
-            if weight.name in store.index or renamed:
+            if weight.codes in store.index or renamed:
                 continue
             suggest = suggest or Suggester(store.evidence.logical)
             nearest = suggest.nearest(weight.name)
@@ -66,21 +66,21 @@ def undeclared(checkpoint: Checkpoint) -> Iterator[Problem]:
     """
     for each in doubts(checkpoint):
         component, store = each.component, each.store
-        packed = sorted(filter(store.evidence.is_packed, each.others))
+        packed = sorted(filter(None, map(store.evidence.holds, each.others)))
         if not packed:
             continue
         declared = {weight.name for weight in component.weights}
         declared |= {kept.name for kept in component.kept}
         declared |= {change.example for change in checkpoint.renames.values()}
-        for name in packed:
+        for name, (family, tensor) in packed:
             if name in declared:
                 continue
-            tensor = store.index[name]
+            called = "" if tensor.name == name else f" as {tensor.name!r}"
             yield Problem(
-                f"{name!r} is stored packed ({tensor}) and no entry of "
-                f"{checkpoint.config_name} quantizes it",
+                f"{name!r} is stored packed{called} ({tensor}, {family.title}) and no "
+                f"entry of {checkpoint.config_name} quantizes it",
                 (
-                    Location(tensor.file, tensor=name),
+                    Location(tensor.file, tensor=tensor.name),
                     Location(checkpoint.config_name, component.pointer),
                 ),
                 expected="an entry",

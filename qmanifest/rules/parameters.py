@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import elements
-from qmanifest.layouts import LAYOUTS
+from qmanifest.families import DENSE
 
 if TYPE_CHECKING:
     from qmanifest.manifest import Component
@@ -17,15 +17,18 @@ def parameters(component: Component, store: Store) -> int:
 
     Scales, biases and zeros count nothing; what is not packed counts as it is.
     """
-    schemes = {weight.name: weight.scheme for weight in component.weights}
-    parts = {p.name for w in component.weights for p in w.parts()} - schemes.keys()
+    weights = {weight.codes: weight for weight in component.weights}
+    parts = {part for w in component.weights for part in w.names.of(w.name)}
     total = 0
     for name, tensor in store.index.items():
         if name in parts:
             continue
-        count = elements(tensor.shape)
-        scheme = schemes.get(name)
-        if scheme is not None and tensor.dtype == LAYOUTS[scheme.pack].word_dtype:
-            count = count * LAYOUTS[scheme.pack].word_bits // scheme.bits
-        total += count
+        weight = weights.get(name)
+        shape = None if weight is None else weight.logical(tensor)
+        if weight is None or shape is not None or not weight.scheme.bits:
+            total += elements(shape or tensor.shape)
+        elif tensor.dtype in DENSE:
+            total += elements(tensor.shape)
+        else:
+            total += tensor.nbytes * 8 // weight.scheme.bits
     return total

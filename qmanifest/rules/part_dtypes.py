@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from qmanifest.evidence import DENSE, WORDS
+from qmanifest.families import DENSE, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubts
+from qmanifest.rules.misfits import wrong_dtypes
+from qmanifest.rules.readings import is_row
 from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
         component, store = each.component, each.store
         for weight in each.weights:
             codes = store.index.get(weight.name)
-            if codes is not None and codes.dtype in WORDS:
+            if is_row(weight) and codes is not None and codes.dtype in WORDS:
                 yield from _part_dtypes(checkpoint, weight, store)
         for kept in component.kept:
             tensor = store.index.get(kept.name)
@@ -55,6 +57,7 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
                     hint="store it 16-bit, as the config says",
                     severity=Severity.WARNING,
                 )
+    yield from wrong_dtypes(checkpoint)
     yield from _mixed_packings(checkpoint)
 
 
@@ -112,7 +115,7 @@ def _mixed_packings(checkpoint: Checkpoint) -> Iterator[Problem]:
         (weight, store.index[weight.name])
         for component, store in checkpoint.found()
         for weight in component.weights
-        if store.evidence.is_packed(weight.name)
+        if is_row(weight) and store.evidence.is_packed(weight.name)
     ]
     packs = Counter(weight.scheme.pack for weight, _ in stored)
     rare = min(packs, key=packs.__getitem__)

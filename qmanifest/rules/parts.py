@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import DTYPES
-from qmanifest.evidence import DENSE, WORDS, served, stem
+from qmanifest.evidence import served, stem
+from qmanifest.families import DENSE, MLX_NAMES, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubtful, doubts
+from qmanifest.rules.misfits import bereft, missing_beside_namesakes, missing_parts
+from qmanifest.rules.readings import is_row
 from qmanifest.schemes import Microscaling
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ def missing_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
     """
     for _, store, weight in doubtful(checkpoint):
         codes = store.index.get(weight.name)
-        if codes is None or codes.dtype not in WORDS:
+        if codes is None or codes.dtype not in WORDS or not is_row(weight):
             continue
         for part in weight.parts():
             if part.name in store.index or _other_mode(weight, store, part.role):
@@ -48,6 +51,8 @@ def missing_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
                 expected=f"{part.name}, {' or '.join(part.dtypes)}",
                 hint="convert the layer again; codes without it are noise",
             )
+    yield from missing_parts(checkpoint)
+    yield from missing_beside_namesakes(checkpoint)
 
 
 def _other_mode(weight: Weight, store: Store, role: str) -> bool:
@@ -72,6 +77,8 @@ def orphan_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
     for each in doubts(checkpoint):
         for weight in each.weights:
             yield from _impossible(checkpoint, weight, each.store)
+        if each.others:
+            yield from bereft(each.store)
         companions = [
             (name, base) for name in each.others if (base := served(name)) is not None
         ]
@@ -108,6 +115,8 @@ def _impossible(
     checkpoint: Checkpoint, weight: Weight, store: Store
 ) -> Iterator[Problem]:
     """Report the companions that the weight's scheme has no place for."""
+    if weight.names is not MLX_NAMES:
+        return
     roles = {part.role for part in weight.parts()}
     for role, suffix in (("biases", ".biases"), ("zeros", ".zeros")):
         name = stem(weight.name) + suffix
@@ -141,15 +150,16 @@ def kept_but_packed(checkpoint: Checkpoint) -> Iterator[Problem]:
     """
     for component, store in checkpoint.found():
         for kept in component.kept:
-            tensor = store.index.get(kept.name)
-            if tensor is None or not _holds_codes(tensor, store):
+            found = store.evidence.stored.get(kept.name)
+            tensor = store.index.get(kept.name) if found is None else found.codes
+            if tensor is None or not (found or _holds_codes(tensor)):
                 continue
             yield Problem(
                 f"{kept.name!r} is kept 16-bit by {kept.pointer} and stored packed "
                 f"({tensor})",
                 (
                     Location(checkpoint.config_name, kept.pointer, kept.name),
-                    Location(tensor.file, tensor=kept.name),
+                    Location(tensor.file, tensor=tensor.name),
                 ),
                 expected=" or ".join(kept.dtypes),
                 actual=str(tensor),
@@ -157,10 +167,8 @@ def kept_but_packed(checkpoint: Checkpoint) -> Iterator[Problem]:
             )
 
 
-def _holds_codes(tensor: TensorInfo, store: Store) -> bool:
+def _holds_codes(tensor: TensorInfo) -> bool:
     """Whether a tensor is a weight of few bits: no mask, counter or index table."""
-    if store.evidence.is_packed(tensor.name):
-        return True
     narrow = tensor.dtype in WORDS or DTYPES[tensor.dtype].bits <= 8  # noqa: PLR2004 - a byte
     named = tensor.dtype.startswith("F") or tensor.name.endswith(".weight")
     return narrow and named and tensor.dtype != "BOOL" and len(tensor.shape) > 1
@@ -208,7 +216,7 @@ def _nothing_packed(
         for tensor in store.index.values()
         if tensor.dtype in DENSE and len(tensor.shape) > 1
     ]
-    if matrices and not store.evidence.packed:
+    if matrices and not (store.evidence.packed or store.evidence.bereft):
         first = matrices[0]
         yield Problem(
             f"{checkpoint.config_name}#{component.pointer} says that the model is "

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from qmanifest.evidence import WORDS
-from qmanifest.layouts import LAYOUTS
-from qmanifest.schemes import Microscaling
+from qmanifest.families import WORDS
+from qmanifest.layouts import ROWS
+from qmanifest.schemes import ROW_SCHEMES, Microscaling
 from qmanifest.witness import Witness, witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from qmanifest.checkpoint import Checkpoint
-    from qmanifest.layouts import Layout
+    from qmanifest.layouts import RowLayout
     from qmanifest.manifest import Component, Weight
     from qmanifest.reading.stores import Store
     from qmanifest.tensors import TensorInfo
@@ -45,7 +45,7 @@ class Packed(msgspec.Struct, frozen=True, dict=True):
     @property
     def row_bits(self) -> int:
         """Bits of one row of codes."""
-        return self.codes.shape[-1] * LAYOUTS[self.weight.scheme.pack].word_bits
+        return self.codes.shape[-1] * ROWS[self.weight.scheme.pack].word_bits
 
     @property
     def product(self) -> int | None:
@@ -69,7 +69,7 @@ class Packed(msgspec.Struct, frozen=True, dict=True):
         if isinstance(scheme, Microscaling):
             own = (scheme.bits, scheme.group_size)
             return (own,) if product == own[0] * own[1] else ()
-        return fitting_pairs(LAYOUTS[scheme.pack], product)
+        return fitting_pairs(ROWS[scheme.pack], product)
 
     @cached_property
     def readings(self) -> tuple[tuple[int, int], ...]:
@@ -124,7 +124,7 @@ class Packed(msgspec.Struct, frozen=True, dict=True):
         return "group" if whole else "bits"
 
 
-def fitting_pairs(layout: Layout, product: int) -> tuple[tuple[int, int], ...]:
+def fitting_pairs(layout: RowLayout, product: int) -> tuple[tuple[int, int], ...]:
     """List the affine bits and group sizes that make a product, fewest bits first."""
     return tuple(
         (bits, product // bits)
@@ -152,11 +152,13 @@ def packed_weights(
 def _packed(
     checkpoint: Checkpoint, component: Component, weight: Weight, store: Store
 ) -> Packed | None:
-    codes = store.index.get(weight.name)
+    if not is_row(weight):
+        return None
+    codes = store.index.get(weight.codes)
     scales = store.index.get(weight.names.name(weight.name, "scales"))
     if codes is None or scales is None or codes.dtype not in WORDS:
         return None
-    if codes.dtype != LAYOUTS[weight.scheme.pack].word_dtype:
+    if codes.dtype != ROWS[weight.scheme.pack].word_dtype:
         return None
     if not codes.shape or not scales.shape or not _same_mode(weight, scales):
         return None
@@ -169,6 +171,11 @@ def _packed(
             packed, witness=None
         )  # another module of the same name
     return packed
+
+
+def is_row(weight: Weight) -> bool:
+    """Whether a weight is of MLX's layout: rows of codes, a number for each group."""
+    return isinstance(weight.scheme, ROW_SCHEMES)
 
 
 def _same_mode(weight: Weight, scales: TensorInfo) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from qmanifest.layouts import LAYOUTS
+from qmanifest.layouts import ROWS
 from qmanifest.rules.readings import BITS, GROUPS, fitting_pairs
 from qmanifest.schemes import Affine, Microscaling
 
@@ -42,7 +42,7 @@ def judge(
 
     """
     (words, codes_shape), (numbers, scales_shape) = codes, scales
-    layout, group = LAYOUTS[scheme.pack], scheme.group_size
+    layout, group = ROWS[scheme.pack], scheme.group_size
     if not _is_of(scheme, words, numbers, with_biases=with_biases):
         return "doubtful"
     stored_rows = codes_shape[:-1]
@@ -62,7 +62,7 @@ def judge(
 
 def _is_of(scheme: Scheme, words: str, numbers: str, *, with_biases: bool) -> bool:
     """Whether a scheme that exists has these dtypes, and biases just where they are."""
-    layout = LAYOUTS[scheme.pack]
+    layout = ROWS[scheme.pack]
     if words != layout.word_dtype or scheme.bits not in layout.bits:
         return False
     if isinstance(scheme, Affine):

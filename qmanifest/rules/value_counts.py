@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from qmanifest.evidence import WORDS
-from qmanifest.schemes import Microscaling, ZeroPoint
+from qmanifest.families import F8, WORDS
+from qmanifest.schemes import Microscaling, Scaled, ZeroPoint
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,8 +31,12 @@ _EXPONENTS: Final[dict[str, _Format]] = {
     "F32": (np.dtype("<u4"), np.dtype("<i4"), 0x7FFFFFFF, 0x7F800000),
 }
 """Per dtype: its bits as integers, all bits but the sign, and those of the exponent."""
+_NO_SCALES: Final = ("U32", "I32", "I8")
+"""Integers that are scales of no format: where they are, the dtype is wrong."""
 _LEAST: Final = {"F16": 0x0002, "BF16": 0x33D7, "F32": 0x33D6BF95}
 """Per dtype: the bits of 1e-7, the least scale that MLX writes, rounded up."""
+_BYTES: Final = (*WORDS, *F8, "F8_E8M0")
+"""Dtypes of codes, and of bytes that hold a number format."""
 _NAN: Final = {"e8m0": (0xFF, 0xFF), "e4m3": (0x7F, 0x7F)}
 """Per 8-bit float: which bits to look at, and what they are in a NaN."""
 
@@ -62,7 +66,7 @@ class Counts:
         """Count a piece: whole elements."""
         if self.tensor.dtype in _EXPONENTS:
             _floats(self, piece)
-        elif self.tensor.dtype in WORDS:
+        elif self.tensor.dtype in _BYTES:
             _integers(self, piece)
 
     def merge(self, other: Counts) -> None:
@@ -110,19 +114,19 @@ def _integers(counts: Counts, piece: memoryview) -> None:
     counts.elements += octets.size
     if counts.role == "codes" and not counts.written:
         counts.written = _most(octets) > 0
-    if counts.role == "scales" and counts.tensor.dtype != "U8":
+    if counts.role == "scales" and counts.tensor.dtype in _NO_SCALES:
         counts.zeros += octets.size - int(np.count_nonzero(octets))
     scheme = counts.weight.scheme if counts.weight else None
-    if isinstance(scheme, Microscaling):
+    if isinstance(scheme, (Microscaling, Scaled)):
         counts.not_finite += _nan_bytes(octets, _element(scheme, counts.role))
     elif isinstance(scheme, ZeroPoint) and counts.role == "zeros":
         counts.out_of_range += _above(octets, scheme.bits)
 
 
-def _element(scheme: Microscaling, role: str) -> str | None:
+def _element(scheme: Microscaling | Scaled, role: str) -> str | None:
     """Name the 8-bit number format of a part's bytes, if it has one."""
     if role == "scales":
-        return scheme.scale
+        return scheme.scale_format if isinstance(scheme, Scaled) else scheme.scale
     return scheme.element if role == "codes" else None
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from qmanifest.dtypes import FLOAT
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
-from qmanifest.schemes import ZeroPoint
+from qmanifest.rules.zero_points import other_conventions
+from qmanifest.schemes import Affine, ZeroPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +51,13 @@ def _problem(
     )
 
 
+def _is_affine(counts: Counts) -> bool:
+    """Whether the scales are of MLX's affine weights, or of their kin."""
+    return counts.weight is None or isinstance(
+        counts.weight.scheme, (Affine, ZeroPoint)
+    )
+
+
 _UNITS = {
     "scales": "scales",
     "biases": "biases",
@@ -70,7 +79,7 @@ def not_finite(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer again, in float32 where float16 overflows.
     """
     for counts in _scanned(checkpoint):
-        if not counts.not_finite or counts.tensor.dtype in {"U8", "U32", "I8", "I32"}:
+        if not counts.not_finite or counts.tensor.dtype not in FLOAT:
             continue
         problem = _problem(
             checkpoint,
@@ -97,7 +106,8 @@ def zero_scale(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer again; a float16 scale may have underflowed.
     """
     for counts in _scanned(checkpoint):
-        if counts.zeros:
+        every = counts.elements == counts.zeros
+        if counts.zeros and (every or _is_affine(counts)):
             problem = _problem(
                 checkpoint,
                 counts,
@@ -105,7 +115,6 @@ def zero_scale(checkpoint: Checkpoint) -> Iterator[Problem]:
                 counts.zeros,
                 "convert the layer again; a float16 scale may have underflowed",
             )
-            every = counts.zeros == counts.elements
             yield replace(problem, severity=Severity.ERROR) if every else problem
 
 
@@ -136,13 +145,17 @@ def zero_codes(checkpoint: Checkpoint) -> Iterator[Problem]:
 
 @rule("QM506", "zero-point-range", Severity.ERROR, needs=Depth.DATA)
 def zero_point_range(checkpoint: Checkpoint) -> Iterator[Problem]:
-    """Zero points stored as codes lie beyond the largest code.
+    """Zero points are stored in another convention, or beyond the largest code.
+
+    Those of a symmetric weight are all the middle code, or one less where the format
+    stores them so; if they are not, it is a warning.
 
     ## Why it matters
-    They are zero points of another width, or bytes of something else.
+    They are zero points of another width or format, or bytes of something else: every
+    weight is off by whole steps.
 
     ## Fix
-    Convert the layer again.
+    Declare the format that is stored, or convert the layer again.
     """
     for counts in _scanned(checkpoint):
         if counts.out_of_range:
@@ -155,6 +168,7 @@ def zero_point_range(checkpoint: Checkpoint) -> Iterator[Problem]:
                 counts.out_of_range,
                 "convert the layer again",
             )
+    yield from other_conventions(checkpoint)
 
 
 @rule("QM507", "nan-byte", Severity.ERROR, needs=Depth.DATA)
@@ -170,7 +184,7 @@ def nan_byte(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer again; the tensor had a value that is not finite.
     """
     for counts in _scanned(checkpoint):
-        if counts.not_finite and counts.tensor.dtype in {"U8", "U32"}:
+        if counts.not_finite and counts.tensor.dtype not in FLOAT:
             yield _problem(
                 checkpoint,
                 counts,

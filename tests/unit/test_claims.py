@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.claims import Claim, as_entry, as_whole_name, expand, is_exact
+from qmanifest.dialects.claims import Claim, as_entry, expand, is_exact
+from qmanifest.dialects.whole_names import as_whole_name
+from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Entry
 from qmanifest.patterns import Pattern, Syntax, match, read_entry
@@ -46,6 +48,55 @@ def test_what_is_appended_is_matched_and_kept_apart() -> None:
     assert entry.pattern.text == "a.b"
     assert entry.appended == ".weight"
     assert entry.matches == ("a.b.weight",)
+
+
+def test_patterns_are_about_names_without_what_is_appended() -> None:
+    names = ["a.b.weight", "a.weight", "b.bias", "weight"]
+    lines = [
+        Claim(("kept", 0), Pattern(text, syntax), "keep", None, ".weight")
+        for text, syntax in [
+            ("re:.*b", Syntax.REGEX),
+            ("weight", Syntax.SUBSTRING),
+            ("b", Syntax.SUFFIX),
+            ("a", Syntax.PREFIX),
+            ("a.{b,c}", Syntax.GLOB),
+            ("", Syntax.EXACT),
+        ]
+    ]
+    entries, _ = expand(lines, PLACE, [*names, ".weight"])
+    assert [entry.matches for entry in entries] == [
+        ("a.b.weight",),
+        (),
+        ("a.b.weight",),
+        ("a.b.weight", "a.weight"),
+        ("a.b.weight",),
+        (".weight",),
+    ]
+    entries, _ = expand(lines[4:], PLACE, None)
+    assert [entry.matches for entry in entries] == [
+        ("a.b.weight", "a.c.weight"),
+        (".weight",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "found"),
+    [
+        ("vllm-modelopt", "a*", ("a.b", "a")),
+        ("vllm-modelopt", "b", ("a.b", "b")),
+        ("autoround", "b", ("b",)),
+        ("autoround", "b$", ("a.b", "b")),
+    ],
+)
+def test_a_reader_says_how_a_line_is_read(
+    reader: str, text: str, found: tuple[str, ...]
+) -> None:
+    pattern = Pattern(text, Syntax.FNMATCH)
+    line = Claim(("kept", 0), pattern, "keep", None, ".weight", reader, ("mlx",))
+    names = [f"{name}.weight" for name in ("a.b", "b", "a", "c")]
+    (entry,), _ = expand([line], PLACE, names)
+    assert sorted(entry.matches) == sorted(f"{name}.weight" for name in found)
+    assert (entry.reader, entry.also_read) == (reader, ("mlx",))
 
 
 def test_unusable_patterns_match_nothing_and_are_reported_in_place() -> None:
@@ -90,3 +141,20 @@ def test_a_substring_as_a_pattern_of_whole_names(text: str) -> None:
 def test_other_patterns_stay_as_they_are() -> None:
     for text in ("a.b", "a.*", "re:a.*"):
         assert as_whole_name(read_entry(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text"),
+    [
+        (Syntax.TAG, "a"),
+        (Syntax.SEGMENT, "a"),
+        (Syntax.IN_BLOCK, "a"),
+        (Syntax.FNMATCH, "{a}*"),
+        (Syntax.BOUNDARY, "a.*"),
+        (Syntax.RE_SEARCH, "a$"),
+        (Syntax.RE_MATCH, "re:\\Qa"),
+    ],
+)
+def test_some_patterns_have_no_words_for_whole_names(syntax: Syntax, text: str) -> None:
+    with pytest.raises(EmitError, match=syntax):
+        as_whole_name(Pattern(text, syntax), ".weight")

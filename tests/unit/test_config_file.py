@@ -104,4 +104,6 @@ def test_names_are_found_best_first(tmp_path: Path) -> None:
     for name in ("config.json", *reversed(CONFIG_NAMES)):
         (tmp_path / name).symlink_to("nowhere")
     (tmp_path / "other.json").write_text("{}")
-    assert find_configs(tmp_path) == (*CONFIG_NAMES, "config.json")
+    *others, last = CONFIG_NAMES
+    assert last == "hf_quant_config.json"
+    assert find_configs(tmp_path) == (*others, "config.json", last)

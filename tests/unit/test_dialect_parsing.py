@@ -301,7 +301,7 @@ def test_each_is_recognised_by_its_own_dialect(dialect: str) -> None:
     [
         {},
         {"bits": 4, "group_size": 64},
-        {"quant_method": "gptq", "bits": 4},
+        {"quant_method": "homegrown", "bits": 4},
         {"quantization": {"quant_method": "awq", "bits": 4}},
         {"quantization": {"group_size": 64}},
         {"quantization": [4]},

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support import memory
 
-from qmanifest.evidence import COMPANIONS, MARKS, Evidence, stem
+from qmanifest.evidence import COMPANIONS, Evidence, stem
+from qmanifest.families import BNB4, FAMILIES, Family
 
 TENSORS = {
     "a.weight": ("U32", (4, 8)),
@@ -29,9 +30,7 @@ TENSORS = {
     "alone.scales": ("F16", (4, 1)),
 }
 
-each_mark = pytest.mark.parametrize(
-    ("suffix", "codes", "family"), MARKS, ids=[mark[0] for mark in MARKS]
-)
+each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.id)
 
 
 def evidence() -> Evidence:
@@ -66,27 +65,41 @@ def test_vectors_are_lengths() -> None:
     assert evidence().vectors == {4, 64, 2}
 
 
-def test_own_layout_is_no_family() -> None:
-    assert evidence().family is None
+def test_the_first_weight_tells_the_family() -> None:
+    assert evidence().family == ("MLX", "a.weight")
     assert Evidence(memory.index({})).family is None
 
 
-@pytest.mark.parametrize(
-    ("suffix", "codes", "family"), MARKS, ids=[m[0] for m in MARKS]
-)
-def test_families_are_known_by_a_mark(suffix: str, codes: str, family: str) -> None:
-    tensors = {f"layer.0{suffix}": ("F32", (4, 1))}
-    tensors[f"layer.0{codes}"] = ("U8", (4, 4))
-    found = Evidence(memory.index(tensors)).family
-    assert found == (family, f"layer.0{suffix}")
+@each_family
+def test_families_are_known_by_their_parts(family: Family) -> None:
+    weight, codes = f"layer.0{family.names.stem_suffix}", f"layer.0{family.codes}"
+    if codes == "layer.0":
+        codes = weight
+    tensors = {codes: (family.dtypes[0], (4, 4))}
+    for role in family.marks[:1]:
+        tensors[family.names.name(weight, role)] = ("F32", (4, 1))
+    shown = Evidence(memory.index(tensors))
+    assert shown.family == (family.title, codes)
+    assert shown.packed == {weight}
+    assert set(shown.logical) == {weight}
+    assert shown.names_of(family) == (weight,)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "codes", "family"), MARKS, ids=[m[0] for m in MARKS]
-)
-def test_plain_parameters_are_no_mark(suffix: str, codes: str, family: str) -> None:
-    tensors = {f"layer.0{suffix}": ("F32", (4, 1)), f"layer.0{codes}": ("BF16", (4, 4))}
-    assert Evidence(memory.index(tensors)).family is None, family
+@each_family
+def test_without_its_marks_it_is_no_family(family: Family) -> None:
+    shown = Evidence(memory.index({f"layer.0{family.codes}x": ("I64", (4, 4))}))
+    assert shown.family is None
+
+
+@pytest.mark.parametrize("suffix", [".weight", "_blocks", ".W_q", ".trellis"])
+def test_plain_floats_are_no_codes(suffix: str) -> None:
+    tensors = {f"layer.0{suffix}": ("BF16", (4, 4)), "layer.0_scales": ("F16", (4,))}
+    assert Evidence(memory.index(tensors)).family is None
+
+
+def test_bytes_viewed_as_floats_are_codes_beside_their_absmax() -> None:
+    tensors = {"a.weight": ("BF16", (64, 1)), "a.weight.absmax": ("F32", (4,))}
+    assert Evidence(memory.index(tensors)).names_of(BNB4) == ("a.weight",)
 
 
 def test_stem() -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from qmanifest.dtypes import DTYPES
 from qmanifest.errors import LayoutError
-from qmanifest.layouts import LAYOUTS, U8_NIBBLES, U32_LSB
+from qmanifest.layouts import LAYOUTS, ROWS, U8_NIBBLES, U32_LSB
 
 if TYPE_CHECKING:
     from qmanifest.tensors import Shape
@@ -60,8 +61,80 @@ def test_codes_that_do_not_fill_the_last_word_are_not_counted() -> None:
 
 
 def test_layouts_are_found_by_their_ids() -> None:
-    assert {name: layout.id for name, layout in LAYOUTS.items()} == {
-        "u32-lsb": "u32-lsb",
-        "u8-nibbles": "u8-nibbles",
-    }
-    assert {layout.word_dtype for layout in LAYOUTS.values()} == {"U32", "U8"}
+    assert all(layout.id == name for name, layout in LAYOUTS.items())
+    assert {layout.word_dtype for layout in LAYOUTS.values()} <= DTYPES.keys()
+    assert set(ROWS) < set(LAYOUTS)
+
+
+WHOLES = {
+    # layout: shape, bits, shape of the words
+    "u8-lsb": ((3, 8), 6, (3, 6)),
+    "i32-lsb": ((3, 35), 3, (3, 4)),
+    "i32-whole": ((3, 64), 3, (3, 7)),
+    "i32-planes": ((3, 64), 5, (3, 10)),
+    "i32-awq": ((3, 64), 4, (3, 8)),
+    "f8-e4m3": ((2, 3, 5), 8, (2, 3, 5)),
+    "i32-lsb-down": ((64, 35), 3, (4, 64)),
+    "i32-planes-down": ((5, 64), 3, (6, 5)),
+    "i32-awq-across": ((64, 5), 4, (5, 8)),
+    "i32-lsb-across": ((64, 5), 4, (5, 8)),
+    "i32-lsb-stacked": ((37, 5), 3, (4, 5)),
+    "i32-whole-stacked": ((64, 5), 3, (7, 5)),
+    "u8-nibbles-stacked": ((2, 6, 5), 4, (2, 3, 5)),
+    "u8-flat-high": ((3, 5), 4, (8, 1)),
+    "f64-flat-high": ((4, 8), 4, (2, 1)),
+    "u8-split-high": ((96, 64), 2, (24, 64)),
+    "i32-split-high": ((64, 96), 3, (7, 96)),
+    "u8-split-low": ((9, 4), 4, (5, 4)),
+    "u8-nibbles-blocks": ((2, 6, 96), 4, (2, 6, 3, 16)),
+    "i16-awq-fast": ((64, 256), 4, (16, 256)),
+}
+
+
+@pytest.mark.parametrize("name", WHOLES)
+def test_shapes_of_whole_weights(name: str) -> None:
+    shape, bits, packed = WHOLES[name]
+    assert LAYOUTS[name].packed_shape(shape, bits) == packed
+    try:
+        largest = LAYOUTS[name].logical_shape(packed, bits)
+    except LayoutError:
+        assert "flat" in name or "split" in name
+    else:
+        assert LAYOUTS[name].packed_shape(largest, bits) == packed
+        assert all(one >= two for one, two in zip(largest, shape, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "bits", "said"),
+    [
+        ("i32-planes", (3, 16), 4, "no multiple of the 32"),
+        ("i32-lsb-down", (64,), 4, "packs matrices"),
+        ("u8-flat-high", (3, 5), 8, "not 8"),
+        ("f64-flat-high", (3, 3), 4, "no whole F64 words"),
+        ("u8-split-high", (3, 5), 3, "not 3"),
+        ("u8-split-low", (), 4, "packs tables"),
+        ("u8-nibbles-blocks", (3, 48), 4, "no whole number of blocks"),
+        ("i16-awq-fast", (3, 64), 4, "outputs in fours"),
+        ("i16-awq-fast", (2, 4, 64), 4, "matrices"),
+        ("i8", (3, 5), 9, "not 9"),
+        ("i32-whole", (), 3, "a scalar has none"),
+    ],
+)
+def test_whole_weights_that_do_not_fit(
+    name: str, shape: Shape, bits: int, said: str
+) -> None:
+    with pytest.raises(LayoutError, match=said):
+        LAYOUTS[name].packed_shape(shape, bits)
+
+
+@pytest.mark.parametrize(
+    ("name", "packed", "bits"),
+    [
+        *(("u32-lsb", (), 4), ("i32-lsb-down", (3,), 4), ("i8", (3,), 9)),
+        *(("u8-nibbles-blocks", (3, 8), 4), ("i16-awq-fast", (3,), 4)),
+        *(("u8-flat-high", (8, 1), 4), ("u8-split-low", (8, 1), 4)),
+    ],
+)
+def test_words_that_show_no_weight(name: str, packed: Shape, bits: int) -> None:
+    with pytest.raises(LayoutError):
+        LAYOUTS[name].logical_shape(packed, bits)

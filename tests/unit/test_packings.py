@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from qmanifest.errors import LayoutError, PackingError
-from qmanifest.packings import PACKINGS, Packing, u8_nibbles, u32_lsb
+from qmanifest.packings import (
+    PACKINGS,
+    ROWS,
+    WHOLES,
+    Packing,
+    RowPacking,
+    pack,
+    u8_nibbles,
+    u32_lsb,
+    unpack,
+)
+from qmanifest.packings.planes import planes
+
+if TYPE_CHECKING:
+    from qmanifest.packings.arrays import Codes, Words
+
+each_row = pytest.mark.parametrize("packing", ROWS.values(), ids=ROWS)
+each_packing = pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
 
 BY_HAND = {
     # id: bits, codes of one row, words of one row
@@ -37,8 +56,8 @@ def test_u8_nibbles_by_hand() -> None:
     np.testing.assert_array_equal(unpacked, codes)
 
 
-@pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
-def test_any_memory_layout(packing: Packing) -> None:
+@each_row
+def test_any_memory_layout(packing: RowPacking) -> None:
     codes = np.arange(6 * 64, dtype=np.uint8).reshape(6, 64) % 16
     words = packing.pack(codes, 4)
     for odd in (np.asfortranarray(codes), np.repeat(codes, 2, axis=1)[:, ::2]):
@@ -50,9 +69,9 @@ def test_any_memory_layout(packing: Packing) -> None:
     np.testing.assert_array_equal(packing.unpack(words[::-1], 4), codes[::-1])
 
 
-@pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
+@each_row
 @pytest.mark.parametrize("shape", [(0, 32), (3, 0), (2, 0, 32), (32,), (2, 3, 32)])
-def test_every_rank_and_empty(packing: Packing, shape: tuple[int, ...]) -> None:
+def test_every_rank_and_empty(packing: RowPacking, shape: tuple[int, ...]) -> None:
     codes = np.full(shape, 9, np.uint8)
     words = packing.pack(codes, 4)
     assert words.shape == packing.layout.packed_shape(shape, 4)
@@ -60,8 +79,8 @@ def test_every_rank_and_empty(packing: Packing, shape: tuple[int, ...]) -> None:
     assert packing.unpack(words, 4, 0).shape == (*shape[:-1], 0)
 
 
-@pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
-def test_more_codes_than_one_block(packing: Packing) -> None:
+@each_row
+def test_more_codes_than_one_block(packing: RowPacking) -> None:
     codes = np.random.default_rng(0).integers(0, 16, (3, 1 << 18), np.uint8)
     words = packing.pack(codes, 4)
     np.testing.assert_array_equal(packing.unpack(words, 4), codes)
@@ -76,31 +95,33 @@ def test_count_takes_the_first_codes_of_each_row() -> None:
     np.testing.assert_array_equal(u32_lsb.unpack(words[:, :1], 3), codes[:, :10])
 
 
-@pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
+@each_packing
 def test_code_too_wide(packing: Packing) -> None:
-    codes = np.full((1, 32), 16, np.uint8)
-    with pytest.raises(PackingError, match="code 16 does not fit in 4 bits"):
-        packing.pack(codes, 4)
+    bits = min(packing.layout.bits, key=lambda each: abs(each - 4))
+    if bits < 8:
+        codes = np.full((8, 64), 1 << bits, np.uint8)
+        with pytest.raises(PackingError, match="does not fit in"):
+            packing.pack(codes, bits)
 
 
-@pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
+@each_packing
 def test_codes_of_another_dtype(packing: Packing) -> None:
     with pytest.raises(PackingError, match="codes are uint8, not int64"):
-        packing.pack(np.zeros((1, 32), "i8"), 4)
+        packing.pack(np.zeros((8, 64), "i8"), packing.layout.bits[-1])
 
 
-@pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
-def test_words_of_another_dtype_or_rank(packing: Packing) -> None:
-    with pytest.raises(PackingError, match="not int32 "):
-        packing.unpack(np.zeros((1, 4), "i4"), 4)
-    scalar = np.zeros((), "<u4" if packing is u32_lsb else "u1")
+@each_row
+def test_words_of_another_dtype_or_rank(packing: RowPacking) -> None:
+    with pytest.raises(PackingError, match="not int64 "):
+        packing.unpack(np.zeros((1, 4), "i8"), 4)
+    scalar = packing.pack(np.zeros((1, 32), np.uint8), 4)[0, 0]
     with pytest.raises(PackingError, match="expects rows"):
-        packing.unpack(scalar, 4)
+        packing.unpack(np.array(scalar), 4)
 
 
-@pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
+@each_row
 @pytest.mark.parametrize("bits", [0, 9, -1])
-def test_unknown_bits(packing: Packing, bits: int) -> None:
+def test_unknown_bits(packing: RowPacking, bits: int) -> None:
     with pytest.raises(LayoutError):
         packing.pack(np.zeros((1, 32), np.uint8), bits)
     words = packing.pack(np.zeros((1, 32), np.uint8), 4)
@@ -121,3 +142,106 @@ def test_row_that_fills_no_whole_words() -> None:
 def test_more_codes_asked_than_held(count: int) -> None:
     with pytest.raises(PackingError, match=f"holds 8 codes of 4 bits, not {count}"):
         u32_lsb.unpack(np.zeros((2, 1), np.uint32), 4, count)
+
+
+def some_codes(packing: Packing, *shape: int) -> tuple[Codes, int]:
+    bits = min(packing.layout.bits, key=lambda each: abs(each - 4))
+    rng = np.random.default_rng(len(packing.layout.id))
+    return rng.integers(0, 1 << bits, shape, np.uint8), bits
+
+
+def changed(words: Words) -> dict[str, Words]:
+    return {
+        "dtype": np.zeros(words.shape, np.int64),
+        "longer": np.concatenate([words, words[:1]]),
+        "shorter": words[:-1],
+        "rank": words[None],
+        "scalar": words.reshape(-1)[0].reshape(()),
+    }
+
+
+@each_packing
+@pytest.mark.parametrize("shape", [(8, 64), (64, 128), (0, 64), (8, 0), (0, 0)])
+def test_whole_weights(packing: Packing, shape: tuple[int, ...]) -> None:
+    name, (codes, bits) = packing.layout.id, some_codes(packing, *shape)
+    words = pack(name, codes, bits)
+    assert words.shape == packing.layout.packed_shape(shape, bits)
+    np.testing.assert_array_equal(unpack(name, words, bits, shape), codes)
+    np.testing.assert_array_equal(pack(name, np.asfortranarray(codes), bits), words)
+    back = unpack(name, np.asfortranarray(words), bits, shape)
+    np.testing.assert_array_equal(back, codes)
+    assert back.flags.c_contiguous
+
+
+@each_packing
+def test_words_of_other_weights_are_refused(packing: Packing) -> None:
+    name, (codes, bits) = packing.layout.id, some_codes(packing, 8, 64)
+    words = pack(name, codes, bits)
+    for what, other in changed(words).items():
+        with pytest.raises(PackingError):
+            raise AssertionError(what, unpack(name, other, bits, (8, 64)).shape)
+
+
+@each_packing
+@pytest.mark.parametrize("shape", [(8, 192), (8, 63), (64,), (), (-8, 64), (8, 10**30)])
+def test_shapes_of_other_words_are_refused(
+    packing: Packing, shape: tuple[int, ...]
+) -> None:
+    name, (codes, bits) = packing.layout.id, some_codes(packing, 16, 64)
+    words = pack(name, codes, bits)
+    with pytest.raises(PackingError):
+        unpack(name, words, bits, shape)
+    for wrong in (0, 9, -1):
+        with pytest.raises(PackingError):
+            unpack(name, words, wrong, (16, 64))
+
+
+@pytest.mark.parametrize("name", sorted({*WHOLES} - {"u8-nibbles-blocks"}))
+def test_experts(name: str) -> None:
+    packing = PACKINGS[name]
+    if name == "i16-awq-fast":
+        with pytest.raises(LayoutError, match="matrices"):
+            pack(name, np.zeros((2, 8, 64), np.uint8), 4)
+        return
+    codes, bits = some_codes(packing, 40, 8, 64)
+    words = pack(name, codes, bits)
+    np.testing.assert_array_equal(unpack(name, words, bits, codes.shape), codes)
+
+
+@pytest.mark.parametrize("bits", range(2, 9))
+def test_planes_are_the_bits(bits: int) -> None:
+    assert sum(width for width, _ in planes(bits)) == bits
+    assert next(low for _, low in planes(bits)) == 0
+
+
+def test_planes_come_in_32s() -> None:
+    with pytest.raises(LayoutError, match="no multiple of the 32"):
+        pack("i32-planes", np.zeros((2, 16), np.uint8), 4)
+
+
+def test_signed_elements() -> None:
+    stored = np.array([[-8, -1, 0, 7]], np.int8)
+    codes = unpack("i8", stored, 4, (1, 4))
+    np.testing.assert_array_equal(codes, [[8, 15, 0, 7]])
+    np.testing.assert_array_equal(pack("i8", codes, 4), stored)
+    for outside in (8, -9):
+        with pytest.raises(PackingError, match="-8 to 7"):
+            unpack("i8", np.array([outside], np.int8), 4, (1,))
+    with pytest.raises(PackingError, match="0 to 15"):
+        unpack("u8", np.array([16], np.uint8), 4, (1,))
+
+
+def test_odd_nibbles_are_padded() -> None:
+    codes = np.array([[1, 2, 3]], np.uint8)
+    words = pack("u8-flat-high", codes, 4)
+    np.testing.assert_array_equal(words, [[0x12], [0x30]])
+    np.testing.assert_array_equal(unpack("u8-flat-high", words, 4, (1, 3)), codes)
+
+
+def test_a_table_of_odd_rows_is_padded() -> None:
+    codes = np.array([[1], [2], [3]], np.uint8)
+    np.testing.assert_array_equal(pack("u8-split-high", codes, 4), [[0x13], [0x20]])
+    np.testing.assert_array_equal(pack("u8-split-low", codes, 4), [[0x31], [0x02]])
+    for name, words in (("u8-split-high", [0x13, 0x20]), ("u8-split-low", [0x31, 2])):
+        stored = np.array(words, np.uint8)[:, None]
+        np.testing.assert_array_equal(unpack(name, stored, 4, (3, 1)), codes)

@@ -130,6 +130,26 @@ def test_hostile_patterns_end(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(
+    "syntax", [Syntax.RE_MATCH, Syntax.RE_SEARCH, Syntax.DYNAMIC, Syntax.BOUNDARY]
+)
+@pytest.mark.parametrize(
+    ("regex", "found"),
+    [
+        ("(a+)+$", True),
+        ("(a|aa)*b", False),
+        ("a*a*a*a*a*a*a*a*b", False),
+        ("(x*a*)*b", False),
+        (".*a[a.]{400}[.b]", True),
+    ],
+)
+def test_hostile_expressions_end_wherever_they_match(
+    syntax: Syntax, regex: str, *, found: bool
+) -> None:
+    names = ["a" * 2_000, "a" * 990 + "." * 33, "a." * 500]
+    assert bool(match([Pattern(regex, syntax)], names).of(0)) == found
+
+
 def test_two_thousand_globs_meet_two_thousand_names() -> None:
     names = [f"head.weight.{number}" for number in range(2_000)]
     globs = [f"*.weight.{number}" for number in range(2_000)]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor, nn
 
-from qmanifest.backends.pytorch.ops import quantized_matmul
+from qmanifest.backends.pytorch.ops import dequantize, quantized_matmul
 from qmanifest.backends.pytorch.rebuilding import by_row, rebuild
+from qmanifest.backends.pytorch.scheme_line import is_by_row
 from qmanifest.backends.pytorch.weight import QuantizedWeight
 from qmanifest.errors import BackendError
 
@@ -120,6 +121,9 @@ class QuantizedEmbedding(_Quantized):
 
         """
         weight, flat = self.quantized_weight, indices.reshape(-1)
+        if not is_by_row(weight.scheme):
+            dense = dequantize(weight, self.like.dtype).index_select(0, flat)
+            return dense.reshape(*indices.shape, weight.shape[1])
         rows = {
             role: part.index_select(0, flat) for role, part in by_row(weight).items()
         }

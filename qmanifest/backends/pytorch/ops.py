@@ -15,8 +15,9 @@ from torch import Tensor
 from qmanifest.backends.pytorch.compiled import packed, packed_matrix
 from qmanifest.backends.pytorch.direct import is_unwatched
 from qmanifest.backends.pytorch.rebuilding import by_row, rebuild
-from qmanifest.backends.pytorch.scheme_line import parse_scheme
+from qmanifest.backends.pytorch.scheme_line import is_by_row, parse_line, write_line
 from qmanifest.backends.pytorch.weight import QuantizedWeight
+from qmanifest.backends.pytorch.whole import rebuild_whole
 from qmanifest.errors import BackendError
 from qmanifest.packings.arrays import row_blocks
 
@@ -33,7 +34,6 @@ NARROW_INPUTS: Final = 16
 """From so many bfloat16 inputs on, bfloat16 weights are multiplied as such."""
 
 _MATRIX: Final = 2
-_ROLES: Final = ("codes", "scales", "biases", "zeros", "global_scale")
 
 
 def dequantize(weight: QuantizedWeight, dtype: torch.dtype | None = None) -> Tensor:
@@ -50,6 +50,8 @@ def dequantize(weight: QuantizedWeight, dtype: torch.dtype | None = None) -> Ten
     """
     rows, width = math.prod(weight.shape[:-1]), weight.shape[-1]
     dtype = dtype or weight.dtype
+    if not is_by_row(weight.scheme):
+        return rebuild_whole(weight).to(dtype)
     dense = torch.empty((rows, width), dtype=dtype, device=weight.device)
     some = _Rows(weight, dtype)
     if some.kernels is not None and some.kernels.rebuilds(dtype):
@@ -93,8 +95,10 @@ def quantized_matmul(x: Tensor, weight: QuantizedWeight) -> Tensor:
         raise BackendError(f"x is on {x.device} and the weight on {weight.device}")
     if is_unwatched(x, weight.parts.values()):
         return _shaped(x, weight, transposed=False)
-    parts = [weight.parts[role] for role in _ROLES if role in weight.parts]
-    scheme, shape = str(weight.scheme), list(weight.shape)
+    promised = [role for role, _, _ in weight.scheme.parts(None)]
+    roles = tuple(role for role in promised if role in weight.parts)
+    parts = [weight.parts[role] for role in roles]
+    scheme, shape = write_line(weight.scheme, roles), list(weight.shape)
     product: Tensor = _product(x, parts, scheme, shape, False)  # noqa: FBT003 - operators take no keywords
     return product
 
@@ -113,8 +117,7 @@ def _product(
     transposed: bool,  # noqa: FBT001 - operators take no keywords
 ) -> Tensor:
     """Multiply `x @ weight.T`, or `x @ weight`: each is the other's gradient."""
-    parsed = parse_scheme(scheme)
-    roles = [role for role, _, _ in parsed.parts(tuple(shape))]
+    parsed, roles = parse_line(scheme)
     stored = dict(zip(roles, parts, strict=True))
     weight = QuantizedWeight(parsed, tuple(shape), stored)
     # Autocast would multiply in 16 bits what was widened on purpose.
@@ -169,6 +172,9 @@ def _shaped(x: Tensor, weight: QuantizedWeight, *, transposed: bool) -> Tensor:
 def _multiply(x: Tensor, weight: QuantizedWeight, *, transposed: bool) -> Tensor:
     """Choose how to multiply `(n, features)`."""
     exact = torch.float64 if x.dtype == torch.float64 else torch.float32
+    if not is_by_row(weight.scheme):
+        dense = dequantize(weight, exact)
+        return (x.to(exact) @ (dense if transposed else dense.T)).to(x.dtype)
     narrow = x.dtype == weight.dtype == torch.bfloat16 and _has_bfloat16(x)
     if narrow and x.shape[0] >= NARROW_INPUTS and not transposed:
         return _by_block(x, weight, transposed=False)

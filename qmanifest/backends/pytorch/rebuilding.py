@@ -6,13 +6,14 @@ To add a scheme, add a branch to `rebuild`.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import Tensor
 
 from qmanifest.backends.base import AMAX_UNIT
 from qmanifest.elements import ELEMENTS
+from qmanifest.errors import BackendError
 from qmanifest.packings.u32_lsb import exchanges
 from qmanifest.schemes import Affine, Microscaling, ZeroPoint
 
@@ -45,6 +46,10 @@ def rebuild(scheme: Scheme, parts: Mapping[str, Tensor], width: int) -> Tensor:
     """Rebuild rows `(rows, width)` of a weight from the same rows of its parts.
 
     Rounds exactly as the function of the same scheme in the reference does.
+
+    Raises:
+        BackendError: the scheme is none of rows (`whole` has those).
+
     """
     codes = _unpack(parts["codes"], scheme.bits, width)
     scale = _per_code(parts["scales"], scheme.group_size, width)
@@ -62,7 +67,7 @@ def rebuild(scheme: Scheme, parts: Mapping[str, Tensor], width: int) -> Tensor:
             # By a number, CUDA would multiply with the reciprocal instead.
             scale = scale * (amax / torch.full_like(amax, AMAX_UNIT))
         return _look_up(scheme.element, codes).mul_(scale)
-    assert_never(scheme)
+    raise BackendError(f"rows of {scheme} are not rebuilt by themselves")
 
 
 def _unpack(words: Tensor, bits: int, width: int) -> Tensor:

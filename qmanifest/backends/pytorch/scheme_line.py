@@ -1,20 +1,54 @@
-"""Schemes as torch operators take them: as their canonical line.
+"""Schemes as torch operators take them: as text.
 
-An operator's arguments are tensors, numbers and text; the line says all about a scheme.
+An operator's arguments are tensors, numbers and text. The canonical line says all about
+a scheme of rows; of the others it does not, and they are written as JSON, with the
+roles of the parts that there are.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import torch
+from pydantic import TypeAdapter, ValidationError
 
 from qmanifest.errors import BackendError
-from qmanifest.schemes import Affine, Microscaling, ZeroPoint
-
-if TYPE_CHECKING:
-    from qmanifest.schemes import Scheme
+from qmanifest.schemes import Affine, Microscaling, Scheme, ZeroPoint
 
 _SCHEMES: Final = 1024
+_WHOLE: Final = TypeAdapter(tuple[Scheme, tuple[str, ...]])
+
+
+def is_by_row(scheme: Scheme) -> bool:
+    """Whether rows of a weight can be rebuilt from rows of its parts."""
+    return isinstance(scheme, Affine | ZeroPoint | Microscaling)
+
+
+# `torch.compile` cannot look into pydantic, and watches what it is called with.
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator] # torch has no types here
+def write_line(scheme: Scheme, roles: tuple[str, ...]) -> str:
+    """Write a scheme, and which parts of it there are, so that nothing is lost."""
+    if is_by_row(scheme):
+        return str(scheme)
+    return _WHOLE.dump_json((scheme, roles)).decode()
+
+
+@lru_cache(_SCHEMES)
+def parse_line(line: str) -> tuple[Scheme, tuple[str, ...]]:
+    """Read what `write_line` wrote.
+
+    Raises:
+        BackendError: it never wrote that.
+
+    """
+    if not line.startswith("["):
+        scheme = parse_scheme(line)
+        return scheme, tuple(role for role, _, _ in scheme.parts(None))
+    try:
+        return _WHOLE.validate_json(line)
+    except ValidationError as error:
+        raise BackendError(f"no scheme is written {line!r}") from error
 
 
 @lru_cache(_SCHEMES)

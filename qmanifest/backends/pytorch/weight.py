@@ -11,6 +11,7 @@ import torch
 from qmanifest.backends.base import require_parts
 from qmanifest.dtypes import DTYPES
 from qmanifest.errors import BackendError
+from qmanifest.schemes import Codebook, Integer, Scaled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from qmanifest.schemes import Scheme
     from qmanifest.tensors import Shape
 
-_SIGNED: Final = {"U16": "<i2", "U32": "<i4", "U64": "<i8"}
+SIGNED: Final = {"U16": "<i2", "U32": "<i4", "U64": "<i8"}
 """Unsigned integers that torch can store but hardly compute with: same bits, signed."""
+_NARROW: Final = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,8 +37,8 @@ class QuantizedWeight:
     """Logical, `(..., out_features, in_features)`."""
     parts: Mapping[str, Tensor]
     """By role, in the shapes of `scheme.parts(shape)`: `codes` are the packed words,
-    with uint32 held as int32 of the same bits; then `scales`, and whichever of
-    `biases`, `zeros` and `global_scale` the scheme has."""
+    with uint32 held as int32 of the same bits; then `scales`, and whichever others the
+    scheme has, as `biases`, `zeros` and `global_scale`."""
     kept: list[Any] = field(default_factory=list, init=False, repr=False)
     """What was found out about the parts before a product, for the next one."""
 
@@ -47,9 +49,12 @@ class QuantizedWeight:
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the weight is rebuilt in: its scales' dtype, or float32."""
-        scales = self.parts["scales"].dtype
-        return scales if scales.is_floating_point else torch.float32
+        """What the weight is rebuilt in, and loses nothing in."""
+        scales, scheme = self.parts["scales"].dtype, self.scheme
+        if isinstance(scheme, Scaled) and scheme.rounds == "BF16":
+            return torch.bfloat16
+        narrow = _rounds_to_scales(scheme) and scales in _NARROW
+        return scales if narrow else torch.float32
 
     @property
     def device(self) -> torch.device:
@@ -67,6 +72,15 @@ class QuantizedWeight:
         return QuantizedWeight(self.scheme, self.shape, moved)
 
 
+def _rounds_to_scales(scheme: Scheme) -> bool:
+    """Whether a rebuilt weight is rounded to the dtype of its scales."""
+    if isinstance(scheme, Integer):
+        return scheme.arithmetic == "scale"
+    if isinstance(scheme, Scaled):
+        return scheme.rounds == "scale"
+    return not isinstance(scheme, Codebook)
+
+
 def weight_from_parts(
     scheme: Scheme, shape: Shape, parts: Mapping[str, Stored]
 ) -> QuantizedWeight:
@@ -79,7 +93,7 @@ def weight_from_parts(
 
     """
     require_parts(scheme, parts, shape)
-    roles = [role for role, _, _ in scheme.parts(shape)]
+    roles = [role for role, _, _ in scheme.parts(shape) if role in parts]
     tensors = {role: tensor_of(parts[role]) for role in roles}
     return QuantizedWeight(scheme, shape, tensors)
 
@@ -104,8 +118,8 @@ def tensor_of(stored: Stored) -> Tensor:
     """
     name = DTYPES[stored.dtype].torch
     array = np.require(stored.array, requirements=["C", "W"])
-    if stored.dtype in _SIGNED:
-        return torch.from_numpy(array.view(_SIGNED[stored.dtype]))
+    if stored.dtype in SIGNED:
+        return torch.from_numpy(array.view(SIGNED[stored.dtype]))
     dtype = getattr(torch, name or "", None)
     if dtype is None:
         raise BackendError(f"torch {torch.__version__} has no dtype for {stored.dtype}")

@@ -1,0 +1,76 @@
+"""`dynamic`: what GPTQModel writes beside GPTQ and AWQ for modules that differ.
+
+A key is a regular expression from the start of a module's name. With `-:` before it
+the module stays 16-bit; with `+:` or nothing its value says how it is quantized.
+GPTQModel asks those with `-:` first, vLLM all in their order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+from annotated_types import Ge
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from qmanifest.dialects.claims import Claim, escaped
+from qmanifest.findings import Severity
+from qmanifest.patterns import Pattern, Syntax, read_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SUFFIX: Final = ".weight"
+"""What a module path lacks to be a tensor name."""
+KEEP: Final = "-:"
+QUANTIZE: Final = "+:"
+HEAD: Final = "lm_head"
+"""A module that many models lack, since their head is tied to the embedding."""
+
+
+def _not_zero(size: int) -> int:
+    if size == 0:
+        raise ValueError("group_size is -1, for all of a row, or above 0")
+    return size
+
+
+GroupSize: TypeAlias = Annotated[int, Ge(-1), AfterValidator(_not_zero)]
+"""Inputs that share a scale; -1 is all of a row."""
+
+
+class Override(BaseModel):
+    """What a module has instead of the document's values; other keys are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, defer_build=True)
+
+    bits: int | None = None
+    """Bits of a code."""
+    group_size: GroupSize | None = None
+    """Inputs that share a scale and a zero point; -1 is all of a row."""
+    sym: bool | None = None
+    """Whether every zero point is the middle code."""
+    desc_act: bool | None = None
+    """Whether inputs were ordered by activation."""
+
+
+Dynamic: TypeAlias = "dict[str, Override | None]"
+"""Overrides by pattern, in the order of the document."""
+
+
+def claims(dynamic: Mapping[str, Any] | None) -> list[Claim]:
+    """List the patterns: `-:` keeps a module, others say how it is quantized."""
+    return [
+        Claim(
+            ("dynamic", text),
+            Pattern(text, Syntax.DYNAMIC),
+            "keep" if text.startswith(KEEP) else "quantize",
+            Severity.NOTE if HEAD in text else Severity.WARNING,
+            SUFFIX,
+            *read_by("gptq", "dynamic"),
+        )
+        for text in dynamic or {}
+    ]
+
+
+def pattern_of(weight: str, mark: str) -> str:
+    """Write the pattern that matches the module of a weight and no other."""
+    return f"{mark}^{escaped(weight.removesuffix(SUFFIX))}$"

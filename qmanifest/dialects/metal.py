@@ -1,0 +1,126 @@
+"""`metal`: MLX's layout as transformers writes it, with `.qbiases` for biases.
+
+Source: https://github.com/huggingface/transformers, `MetalConfig`; FORMATS 1.8 is
+retold in docs/dialects/metal.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from annotated_types import Gt
+from pydantic import Field
+
+from qmanifest.dialects.base import (
+    ComponentNames,
+    Dialect,
+    Indexes,
+    Keys,
+    Lowered,
+    Place,
+    Raw,
+)
+from qmanifest.dialects.blocks import by_method
+from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.parsing import emitted
+from qmanifest.dialects.stored import Saying, lower_stored
+from qmanifest.dialects.tolerant import TolerantDocument
+from qmanifest.dtypes import FLOAT
+from qmanifest.errors import EmitError
+from qmanifest.families import METAL
+from qmanifest.findings import Severity
+from qmanifest.manifest import Manifest, Weight
+from qmanifest.patterns import Pattern, Syntax
+from qmanifest.schemes import Affine
+
+if TYPE_CHECKING:
+    from qmanifest.evidence import Found
+    from qmanifest.manifest import Entry
+
+SUFFIX: Final = ".weight"
+"""What a module path lacks to be a tensor name."""
+
+
+class MetalConfig(TolerantDocument):
+    """The document exactly as stored."""
+
+    quant_method: str
+    bits: Literal[2, 4, 8] = 4
+    """Bits of a code."""
+    group_size: Annotated[int, Gt(0)] = 64
+    """Inputs that share a scale and a bias."""
+    modules_to_not_convert: Annotated[tuple[str, ...] | None, Field(strict=False)] = (
+        None
+    )
+    """Modules that stay 16-bit, as transformers reads them."""
+    dequantize: bool | None = None
+
+
+def _locate(raw: Raw) -> tuple[Keys, ...]:
+    return by_method(raw, ("metal",))
+
+
+def _components(_document: MetalConfig, place: Place) -> tuple[ComponentNames, ...]:
+    return (ComponentNames("", place.pointer()),)
+
+
+def _claims(document: MetalConfig) -> list[Claim]:
+    return [
+        Claim(
+            ("modules_to_not_convert", number),
+            Pattern(text, Syntax.BOUNDARY),
+            "keep",
+            Severity.NOTE,
+            SUFFIX,
+        )
+        for number, text in enumerate(document.modules_to_not_convert or ())
+    ]
+
+
+def _lower(document: MetalConfig, place: Place, indexes: Indexes | None) -> Lowered:
+    scheme = Affine(document.bits, document.group_size, FLOAT)
+
+    def make(name: str, found: Found, _said: Entry | None) -> Weight | None:
+        if found.family is not METAL:
+            return None
+        return Weight(name, scheme, place.pointer(), names=METAL.names)
+
+    index = None if indexes is None else indexes.get("")
+    saying = Saying(_claims(document), every_linear=True)
+    component, defects = lower_stored(saying, place, index, make)
+    found = (*defects, *document.unknown(place))
+    return Lowered(Manifest("metal", place.file, (component,)), found)
+
+
+def _emit(manifest: Manifest) -> MetalConfig:
+    if len(manifest.components) != 1:
+        raise EmitError("metal describes one model")
+    (component,) = manifest.components
+    schemes = {weight.scheme for weight in component.weights}
+    if len(schemes) != 1:
+        raise EmitError(f"metal has one scheme for all modules, not {len(schemes)}")
+    (scheme,) = schemes
+    if not isinstance(scheme, Affine):
+        raise EmitError(f"metal has no words for {scheme}")
+    document = {
+        "quant_method": "metal",
+        "bits": scheme.bits,
+        "group_size": scheme.group_size,
+        "modules_to_not_convert": [
+            each.name.removesuffix(SUFFIX) for each in component.kept
+        ],
+    }
+    return emitted(MetalConfig, document)
+
+
+DIALECT: Final = Dialect(
+    id="metal",
+    title="MLX's layout, as transformers writes it for Metal",
+    file_name="config.json",
+    document=MetalConfig,
+    locate=_locate,
+    components=_components,
+    lower=_lower,
+    emit=_emit,
+    blocks=("quantization_config",),
+)

@@ -1,0 +1,114 @@
+"""`mxfp4`: gpt-oss, whose experts are MXFP4 and whose other layers stay 16-bit.
+
+The config has no sizes: blocks are of 32, codes of 4 bits, always. Experts show by
+`_blocks` beside `_scales`.
+
+Source: https://github.com/huggingface/transformers, `Mxfp4Config`; FORMATS 7 is
+retold in docs/dialects/mxfp4.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import Field
+
+from qmanifest.dialects.base import (
+    ComponentNames,
+    Dialect,
+    Indexes,
+    Keys,
+    Lowered,
+    Place,
+    Raw,
+)
+from qmanifest.dialects.blocks import by_method
+from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.parsing import emitted
+from qmanifest.dialects.stored import Saying, lower_stored
+from qmanifest.dialects.tolerant import TolerantDocument
+from qmanifest.errors import EmitError
+from qmanifest.families import GPT_OSS
+from qmanifest.findings import Severity
+from qmanifest.manifest import Manifest, Weight
+from qmanifest.patterns import Pattern, Syntax
+from qmanifest.schemes.floats import mxfp4
+
+if TYPE_CHECKING:
+    from qmanifest.evidence import Found
+    from qmanifest.manifest import Entry
+
+SUFFIX: Final = ".weight"
+"""What a module path lacks to be a tensor name."""
+SCHEME: Final = mxfp4("u8-nibbles-blocks")
+
+
+class Mxfp4Config(TolerantDocument):
+    """The document exactly as stored."""
+
+    quant_method: str
+    modules_to_not_convert: Annotated[tuple[str, ...] | None, Field(strict=False)] = (
+        None
+    )
+    """Modules that stay 16-bit: regular expressions, though they look like globs."""
+    dequantize: bool | None = None
+
+
+def _locate(raw: Raw) -> tuple[Keys, ...]:
+    return by_method(raw, ("mxfp4",))
+
+
+def _components(_document: Mxfp4Config, place: Place) -> tuple[ComponentNames, ...]:
+    return (ComponentNames("", place.pointer()),)
+
+
+def _claims(document: Mxfp4Config) -> list[Claim]:
+    """List the modules that stay 16-bit, as transformers reads them."""
+    return [
+        Claim(
+            ("modules_to_not_convert", number),
+            Pattern(text, Syntax.BOUNDARY),
+            "keep",
+            Severity.NOTE,
+            SUFFIX,
+        )
+        for number, text in enumerate(document.modules_to_not_convert or ())
+    ]
+
+
+def _lower(document: Mxfp4Config, place: Place, indexes: Indexes | None) -> Lowered:
+    def make(name: str, found: Found, _said: Entry | None) -> Weight | None:
+        if found.family is not GPT_OSS:
+            return None
+        return Weight(name, SCHEME, place.pointer(), names=GPT_OSS.names)
+
+    index = None if indexes is None else indexes.get("")
+    saying = Saying(_claims(document), every_linear=False)
+    component, defects = lower_stored(saying, place, index, make)
+    found = (*defects, *document.unknown(place))
+    return Lowered(Manifest("mxfp4", place.file, (component,)), found)
+
+
+def _emit(manifest: Manifest) -> Mxfp4Config:
+    if len(manifest.components) != 1:
+        raise EmitError("mxfp4 describes one model")
+    (component,) = manifest.components
+    for weight in component.weights:
+        if weight.scheme != SCHEME:
+            raise EmitError(f"mxfp4 has no words for {weight.name!r}: {weight.scheme}")
+    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+    document = {"quant_method": "mxfp4", "modules_to_not_convert": kept}
+    return emitted(Mxfp4Config, document)
+
+
+DIALECT: Final = Dialect(
+    id="mxfp4",
+    title="MXFP4 experts, as gpt-oss has them",
+    file_name="config.json",
+    document=Mxfp4Config,
+    locate=_locate,
+    components=_components,
+    lower=_lower,
+    emit=_emit,
+    blocks=("quantization_config",),
+)

@@ -1,0 +1,181 @@
+"""`quark`: what AMD's Quark exports into `config.json` beside its tensors.
+
+One spec for the weights of all layers, and others for layers that a wildcard names;
+`exclude` lists wildcards of what stays 16-bit.
+
+Source: https://github.com/amd/Quark, `torch/export`; FORMATS 13 is retold in
+docs/dialects/quark.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from pydantic import Field
+
+from qmanifest.dialects.base import (
+    ComponentNames,
+    Dialect,
+    Indexes,
+    Keys,
+    Lowered,
+    Place,
+    Raw,
+)
+from qmanifest.dialects.blocks import by_method
+from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.quark_schemes import DTYPES, scheme_of
+from qmanifest.dialects.stored import Saying, lower_stored
+from qmanifest.dialects.tolerant import TolerantDocument
+from qmanifest.errors import EmitError
+from qmanifest.families import SCALED
+from qmanifest.findings import DefectKind, Severity
+from qmanifest.manifest import Manifest, Weight
+from qmanifest.patterns import Pattern, Syntax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from qmanifest.evidence import Found
+    from qmanifest.findings import Defect
+    from qmanifest.manifest import Entry
+
+SUFFIX: Final = ".weight"
+"""What a module path lacks to be a tensor name."""
+
+
+class QuarkConfig(TolerantDocument):
+    """The document exactly as stored."""
+
+    quant_method: str
+    global_quant_config: dict[str, Any] | None = None
+    """Specs of weights, inputs, outputs and biases of all layers."""
+    layer_quant_config: dict[str, dict[str, Any]] | None = None
+    """Specs of layers that a wildcard names; they win over the global ones."""
+    layer_type_quant_config: dict[str, Any] | None = None
+    exclude: Annotated[tuple[str, ...] | None, Field(strict=False)] = None
+    """Wildcards of the modules that stay 16-bit."""
+    kv_cache_quant_config: dict[str, Any] | None = None
+    kv_cache_post_rope: bool | None = None
+    softmax_quant_spec: Any = None
+    algo_config: Any = None
+    quant_mode: str | None = None
+    version: str | None = None
+    export: dict[str, Any] | None = None
+    """How tensors were written; `pack_method` is `reorder` or `order`."""
+
+    def packs_in_order(self) -> bool:
+        """Whether packed codes follow each other plainly."""
+        return (self.export or {}).get("pack_method") == "order"
+
+
+def _locate(raw: Raw) -> tuple[Keys, ...]:
+    return by_method(raw, ("quark",))
+
+
+def _components(_document: QuarkConfig, place: Place) -> tuple[ComponentNames, ...]:
+    return (ComponentNames("", place.pointer()),)
+
+
+def _claims(document: QuarkConfig) -> list[Claim]:
+    """List what stays 16-bit, and what has specs of its own."""
+    kept = [
+        Claim(
+            ("exclude", number),
+            Pattern(text, Syntax.FNMATCH),
+            "keep",
+            Severity.NOTE,
+            SUFFIX,
+        )
+        for number, text in enumerate(document.exclude or ())
+    ]
+    return kept + [
+        Claim(
+            ("layer_quant_config", text),
+            Pattern(text, Syntax.FNMATCH),
+            "quantize",
+            Severity.WARNING,
+            SUFFIX,
+        )
+        for text in document.layer_quant_config or {}
+    ]
+
+
+def _weight_spec(config: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Give the spec of the weights; of two levels, that of the codes."""
+    spec = (config or {}).get("weight")
+    if isinstance(spec, list) and spec:
+        spec = spec[0]
+    return spec if isinstance(spec, dict) else {}
+
+
+def _defects(document: QuarkConfig, place: Place) -> Iterator[Defect]:
+    """Find the dtypes that are not known."""
+    yield from document.unknown(place)
+    configs: list[tuple[tuple[str, ...], Mapping[str, Any] | None]] = [
+        (("global_quant_config",), document.global_quant_config),
+        *(
+            (("layer_quant_config", text), own)
+            for text, own in (document.layer_quant_config or {}).items()
+        ),
+    ]
+    for parts, config in configs:
+        dtype = _weight_spec(config).get("dtype")
+        if dtype is not None and str(dtype).lower() not in DTYPES:
+            yield place.defect(
+                DefectKind.INVALID_VALUE,
+                f"weights have dtype {dtype!r}, which is not known",
+                *parts,
+                "weight",
+                expected=", ".join(DTYPES),
+                actual=str(dtype),
+                severity=Severity.WARNING,
+            )
+
+
+def _lower(document: QuarkConfig, place: Place, indexes: Indexes | None) -> Lowered:
+    index = None if indexes is None else indexes.get("")
+    layers = {
+        place.pointer("layer_quant_config", text): own
+        for text, own in (document.layer_quant_config or {}).items()
+    }
+
+    def make(name: str, found: Found, said: Entry | None) -> Weight | None:
+        if index is None or found.family is not SCALED:
+            return None
+        own = layers[said.pointer] if said else document.global_quant_config
+        scales = index.get(SCALED.names.name(name, "scales"))
+        scheme = scheme_of(
+            _weight_spec(own),
+            scales,
+            in_order=document.packs_in_order(),
+            zeros=SCALED.names.name(name, "zeros") in index,
+        )
+        if scheme is None:
+            return None
+        pointer = said.pointer if said else place.pointer("global_quant_config")
+        return Weight(name, scheme, pointer, names=SCALED.names)
+
+    saying = Saying(_claims(document), every_linear=True)
+    component, defects = lower_stored(saying, place, index, make)
+    found = (*defects, *_defects(document, place))
+    return Lowered(Manifest("quark", place.file, (component,)), found)
+
+
+def _emit(_manifest: Manifest) -> QuarkConfig:
+    raise EmitError("quark is read here, and not written")
+
+
+DIALECT: Final = Dialect(
+    id="quark",
+    title="AMD Quark's export",
+    file_name="config.json",
+    document=QuarkConfig,
+    locate=_locate,
+    components=_components,
+    lower=_lower,
+    emit=_emit,
+    blocks=("quantization_config",),
+    emits=False,
+    decodes="most",
+)

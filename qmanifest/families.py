@@ -1,0 +1,348 @@
+"""Families: how formats call the stored tensors of a quantized weight.
+
+A family is evidence, not a promise: it says which stored tensors are codes and which
+only serve them, whatever the config calls itself. Dialects pick those that they read.
+To add one, add a row to `FAMILIES`; where two rows fit a tensor, the first counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from qmanifest.dtypes import FLOAT
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+WORDS: Final = ("U32", "I32", "U8", "I8")
+"""Dtypes that codes are stored in."""
+F8: Final = ("F8_E4M3", "F8_E5M2")
+"""Dtypes that are codes and numbers at once."""
+DENSE: Final = (*FLOAT, "F64")
+"""Dtypes that a weight has before it is quantized."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartNames:
+    """How the stored tensors of a weight are called: a stem and a suffix per role."""
+
+    stem_suffix: str
+    """Taken off the weight's name to make the stem, where the name ends with it."""
+    suffixes: tuple[tuple[str, str], ...]
+    """Role and suffix of every part whose name is not the weight's own."""
+
+    def name(self, weight: str, role: str) -> str:
+        """Name the part of `weight` that plays `role`."""
+        for part, suffix in self.suffixes:
+            if part == role:
+                return weight.removesuffix(self.stem_suffix) + suffix
+        return weight
+
+    def weight(self, codes: str) -> str:
+        """Name the weight whose codes are called `codes`."""
+        for part, suffix in self.suffixes:
+            if part == "codes":
+                return codes.removesuffix(suffix) + self.stem_suffix
+        return codes
+
+    def of(self, weight: str) -> tuple[str, ...]:
+        """Name every part of `weight` but its codes."""
+        stem = weight.removesuffix(self.stem_suffix)
+        return tuple(stem + suffix for role, suffix in self.suffixes if role != "codes")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One way to call the parts of a weight, and what shows that it is in use."""
+
+    id: str
+    title: str
+    names: PartNames
+    dtypes: tuple[str, ...]
+    """Dtypes that the codes may have."""
+    marks: tuple[str, ...] = ()
+    """Roles; a part of one of them has to stand beside the codes."""
+    alone: tuple[str, ...] = ()
+    """Dtypes of codes that need no mark."""
+    own: tuple[str, ...] = ()
+    """Roles whose suffix no other family has: one of them tells that codes are lost."""
+
+    @property
+    def codes(self) -> str:
+        """Suffix of the codes; empty where they are called as the weight is."""
+        return next((s for role, s in self.names.suffixes if role == "codes"), "")
+
+    def weight(self, codes: str, dtype: str, names: Container[str]) -> str | None:
+        """Name the weight that `codes` holds, if they are codes of this family.
+
+        Args:
+            codes: a stored tensor's name.
+            dtype: its dtype.
+            names: the names of all stored tensors.
+
+        """
+        if dtype not in self.dtypes or not codes.endswith(self.codes):
+            return None
+        weight = self.names.weight(codes)
+        if weight == codes and not weight.endswith(self.names.stem_suffix):
+            return None
+        if dtype in self.alone:
+            return weight
+        beside = (self.names.name(weight, role) for role in self.marks)
+        return weight if any(name in names for name in beside) else None
+
+
+def _parts(codes: str, /, **suffixes: str) -> PartNames:
+    """Name the parts of a weight `X.weight` by suffixes of `X`."""
+    own = () if codes == ".weight" else (("codes", codes),)
+    return PartNames(".weight", (*own, *suffixes.items()))
+
+
+MLX_NAMES: Final = _parts(
+    ".weight",
+    scales=".scales",
+    biases=".biases",
+    zeros=".zeros",
+    global_scale=".global_scale",
+)
+"""`X.weight` holds the codes, `X.scales` and `X.biases` stand beside it."""
+METAL: Final = Family(
+    "metal",
+    "MLX's layout as transformers spells it",
+    _parts(".weight", scales=".scales", biases=".qbiases"),
+    ("U32",),
+    ("biases",),
+)
+GPTQ: Final = Family(
+    "gptq",
+    "GPTQ or AWQ",
+    _parts(".qweight", scales=".scales", zeros=".qzeros", g_idx=".g_idx"),
+    ("I32", "I16", "I8", "I64"),
+    alone=("I32", "I16", "I8", "I64"),
+    own=("zeros",),
+)
+MARLIN: Final = Family(
+    "marlin",
+    "Marlin",
+    _parts(".B", scales=".s", workspace=".workspace"),
+    ("I32",),
+    ("scales",),
+)
+PACKED: Final = Family(
+    "packed",
+    "compressed-tensors, packed",
+    _parts(
+        ".weight_packed",
+        scales=".weight_scale",
+        zeros=".weight_zero_point",
+        global_scale=".weight_global_scale",
+        shape=".weight_shape",
+        g_idx=".weight_g_idx",
+        input_scale=".input_scale",
+        input_global_scale=".input_global_scale",
+        input_zero_point=".input_zero_point",
+        output_scale=".output_scale",
+        output_zero_point=".output_zero_point",
+        marlin_scales=".scale_packed",
+        marlin_meta=".meta",
+    ),
+    ("I32", "U8"),
+    alone=("I32", "U8"),
+    own=("shape", "global_scale"),
+)
+BNB4: Final = Family(
+    "bnb4",
+    "bitsandbytes 4-bit",
+    PartNames(
+        "",
+        (
+            ("scales", ".absmax"),
+            ("quant_map", ".quant_map"),
+            ("nested_absmax", ".nested_absmax"),
+            ("nested_quant_map", ".nested_quant_map"),
+            ("quant_state", ".quant_state.bitsandbytes__nf4"),
+            ("quant_state_fp4", ".quant_state.bitsandbytes__fp4"),
+        ),
+    ),
+    ("U8", "I8"),
+    ("scales", "quant_map", "quant_state", "quant_state_fp4"),
+    own=("scales", "quant_map"),
+)
+BNB8: Final = Family(
+    "bnb8",
+    "bitsandbytes int8",
+    _parts(".weight", scales=".SCB", format=".weight_format"),
+    ("I8",),
+    ("scales",),
+    own=("scales",),
+)
+BLOCK_FP8: Final = Family(
+    "block-fp8",
+    "fine-grained FP8",
+    _parts(
+        ".weight",
+        scales=".weight_scale_inv",
+        input_scale=".input_scale",
+        activation_scale=".activation_scale",
+    ),
+    (*F8, "I8"),
+    ("scales",),
+    own=("scales",),
+)
+OWN_FP8: Final = Family(
+    "own-fp8",
+    "fine-grained FP8, by DeepSeek's own names",
+    _parts(".weight", scales=".scale"),
+    (*F8, "I8"),
+    ("scales",),
+)
+MISTRAL_FP8: Final = Family(
+    "mistral-fp8",
+    "FP8, by Mistral's own names",
+    _parts(".weight", scales=".qscale_weight", input_scale=".qscale_act"),
+    F8,
+    ("scales",),
+    own=("scales",),
+)
+SCALED: Final = Family(
+    "scaled",
+    "FP8, NVFP4 or INT8",
+    _parts(
+        ".weight",
+        scales=".weight_scale",
+        zeros=".weight_zero_point",
+        global_scale=".weight_scale_2",
+        input_scale=".input_scale",
+        pre_quant_scale=".pre_quant_scale",
+        input_zero_point=".input_zero_point",
+        output_scale=".output_scale",
+        output_zero_point=".output_zero_point",
+    ),
+    (*F8, "U8", "I8", "I32", "I16"),
+    ("scales",),
+    alone=F8,
+    own=("global_scale",),
+)
+PRUNED: Final = Family(
+    "pruned",
+    "compressed-tensors, pruned",
+    _parts(
+        ".compressed",
+        bitmask=".bitmask",
+        shape=".shape",
+        row_offsets=".row_offsets",
+        scales=".weight_scale",
+        zeros=".weight_zero_point",
+    ),
+    (*FLOAT, *F8, "I8"),
+    ("bitmask",),
+)
+GPT_OSS: Final = Family(
+    "gpt-oss",
+    "gpt-oss MXFP4",
+    PartNames("", (("codes", "_blocks"), ("scales", "_scales"))),
+    ("U8",),
+    ("scales",),
+)
+EXPERT_FP8: Final = Family(
+    "expert-fp8",
+    "fine-grained FP8, experts",
+    PartNames(
+        "", (("scales", "_scale_inv"), ("activation_scale", "_activation_scale"))
+    ),
+    (*F8, "I8"),
+    ("scales",),
+)
+TORCHAO: Final = Family(
+    "torchao",
+    "torchao",
+    _parts(
+        "._weight_qdata",
+        scales="._weight_scale",
+        zeros="._weight_zero_point",
+        global_scale="._weight_per_tensor_scale",
+    ),
+    ("I8", "U8", "I32", *F8),
+    alone=("I8", "U8", "I32", *F8),
+)
+HQQ_SETTINGS: Final = (
+    *("nbits", "group_size", "shape", "axis", "packing", "unpack_view_dtype"),
+    *("view_as_float", "quant_scale", "quant_zero", "compute_dtype", "offload_meta"),
+    *("encoded_state_dict", "stores_quant_config", "channel_wise", "optimize"),
+    "round_zero",
+)
+"""What HQQ stores beside every weight as a tensor of its own."""
+HQQ: Final = Family(
+    "hqq",
+    "HQQ",
+    _parts(
+        ".W_q",
+        scales=".scale",
+        zeros=".zero",
+        **{f"hqq_{key}": f".{key}" for key in HQQ_SETTINGS},
+    ),
+    ("U8", "I32", *FLOAT),
+    ("scales",),
+)
+QUANTO_PACKED: Final = Family(
+    "quanto-packed",
+    "quanto, packed",
+    _parts(
+        ".weight._data._data",
+        scales=".weight._scale",
+        zeros=".weight._shift",
+        input_scale=".input_scale",
+        output_scale=".output_scale",
+    ),
+    ("U8",),
+    alone=("U8",),
+)
+QUANTO: Final = Family(
+    "quanto",
+    "quanto",
+    _parts(
+        ".weight._data",
+        scales=".weight._scale",
+        input_scale=".input_scale",
+        output_scale=".output_scale",
+    ),
+    ("I8", *F8),
+    alone=("I8", *F8),
+)
+EXL2: Final = Family(
+    "exl2",
+    "EXL2",
+    _parts(
+        ".q_weight",
+        scales=".q_scale",
+        scale_max=".q_scale_max",
+        groups=".q_groups",
+        order=".q_invperm",
+    ),
+    ("I32",),
+    alone=("I32",),
+)
+EXL3: Final = Family(
+    "exl3",
+    "EXL3",
+    _parts(
+        ".trellis",
+        input_signs=".suh",
+        output_signs=".svh",
+        input_bits=".su",
+        output_bits=".sv",
+        multiplier=".mcg",
+        other_multiplier=".mul1",
+    ),
+    ("I16",),
+    alone=("I16",),
+)
+MLX: Final = Family("mlx", "MLX", MLX_NAMES, WORDS, ("scales",), alone=("U32",))
+
+FAMILIES: Final = (
+    *(GPTQ, MARLIN, PACKED, BNB4, BNB8, BLOCK_FP8, OWN_FP8, MISTRAL_FP8, SCALED),
+    *(EXPERT_FP8, GPT_OSS),
+    *(TORCHAO, HQQ, QUANTO_PACKED, QUANTO, EXL2, EXL3, PRUNED),
+    *(METAL, MLX),
+)

@@ -1,0 +1,224 @@
+"""How weights of other layouts than MLX's are stored: which numbers fit all parts.
+
+The codes' shape gives a logical shape at the promised bits, and from it follows the
+shape of every other part. Where one differs, other bits and group sizes are tried on
+all parts at once, so that one wrong number is one finding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+from qmanifest.dtypes import elements
+from qmanifest.families import DENSE, GPTQ
+from qmanifest.layouts import LAYOUTS
+from qmanifest.reading.tensor_bytes import read_tensor
+from qmanifest.schemes import Codebook, Integer, Opaque, Scaled
+from qmanifest.schemes.qweight import RIVALS
+from qmanifest.witness import Witness, witness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from qmanifest.checkpoint import Checkpoint
+    from qmanifest.manifest import Component, Weight
+    from qmanifest.reading.stores import Store
+    from qmanifest.schemes import Scheme
+    from qmanifest.tensors import Shape, TensorInfo
+
+Fault: TypeAlias = Literal["bits", "group", "shape", "parts"]
+GROUPS: Final = (0, 16, 32, 64, 128, 256, 512, 1024)
+"""Group sizes that are tried; 0 is one group for a whole row."""
+_FITS: Final[WeakKeyDictionary[Checkpoint, tuple[Fit, ...]]] = WeakKeyDictionary()
+"""What was worked out, for as long as the checkpoint is in use."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A stored weight of another layout, held against its scheme."""
+
+    component: Component
+    store: Store
+    weight: Weight
+    codes: TensorInfo
+    stored: Mapping[str, TensorInfo]
+    """Every part that is stored, by role."""
+    witness: Witness | None
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """The logical shape at the promised bits, if the codes show one."""
+        return self._shape(self.weight.scheme)
+
+    def _shape(self, scheme: Scheme) -> Shape | None:
+        """Find the logical shape that the codes have under `scheme`."""
+        (_, dtypes, _), *_ = scheme.parts(None)
+        if self.codes.dtype not in dtypes:
+            return None
+        known = self.witness.shape if self.witness else None
+        whole = scheme.logical(self.codes.shape)
+        inputs = self._groups(scheme, whole) or self._listed(whole)
+        shapes = (known, self._width(whole), inputs, whole, self._flat(scheme))
+        for shape in shapes:
+            if shape is not None and scheme.parts(shape)[0][2] == self.codes.shape:
+                return shape
+        return known if whole is None else None
+
+    def _width(self, whole: Shape | None) -> Shape | None:
+        """Give `whole` the witness's number of inputs."""
+        if whole is None or self.witness is None:
+            return None
+        return (*whole[:-1], self.witness.in_features)
+
+    def _flat(self, scheme: Scheme) -> Shape | None:
+        """Count the weights of a flattened one: by its blocks, or else by its codes."""
+        scales = self.stored.get("scales")
+        if isinstance(scheme, Integer) and scheme.spread.columns and scales is not None:
+            return (elements(scales.shape) * scheme.spread.columns,)
+        return (self.codes.nbytes * 8 // scheme.bits,) if scheme.bits else None
+
+    def _groups(self, scheme: Scheme, whole: Shape | None) -> Shape | None:
+        """Give `whole` as many inputs as its groups have, where rows are padded."""
+        scales = self.stored.get("scales")
+        padded = getattr(LAYOUTS.get(scheme.pack), "padded", False)
+        if whole is None or scales is None or not padded or not scheme.group_size:
+            return None
+        inputs = scales.shape[-1] * scheme.group_size if scales.shape else 0
+        return (*whole[:-1], inputs) if 0 < inputs <= whole[-1] else None
+
+    def _listed(self, whole: Shape | None) -> Shape | None:
+        """Give `whole` as many inputs as have a group listed, where words are padded."""
+        listed = self.stored.get("g_idx")
+        if whole is None or listed is None or len(listed.shape) != 1:
+            return None
+        inputs = listed.shape[0]
+        return (*whole[:-1], inputs) if 0 < inputs <= whole[-1] else None
+
+    def bytes_of(self, role: str) -> bytes | None:
+        """Read a part; None where it is not stored, or cut short (QM002)."""
+        part = self.stored.get(role)
+        sizes = {header.file: header.size for header in self.store.headers}
+        if part is None or part.end > sizes[part.file]:
+            return None
+        return bytes(read_tensor(self.store.root, part))
+
+    @cached_property
+    def uneven(self) -> tuple[tuple[TensorInfo, Shape], ...]:
+        """The parts that are not of the promised shape, with that shape."""
+        return tuple(self._uneven(self.weight.scheme, self.shape))
+
+    def _uneven(
+        self, scheme: Scheme, shape: Shape | None
+    ) -> Iterator[tuple[TensorInfo, Shape]]:
+        for role, _, size in scheme.parts(shape):
+            part = self.stored.get(role)
+            if part is not None and size is not None and part.shape != size:
+                yield part, size
+
+    def _fits(self, scheme: Scheme) -> bool:
+        """Whether every part is as `scheme` says."""
+        shape = self._shape(scheme)
+        known = self.witness
+        if shape is None or (known and _is_other(shape, known)):
+            return False
+        return not any(self._uneven(scheme, shape))
+
+    @cached_property
+    def readings(self) -> tuple[tuple[int, int], ...]:
+        """Every bits and group size that explain all parts, the promised ones first."""
+        scheme = self.weight.scheme
+        if not isinstance(scheme, Integer):
+            return ()
+        widths = (scheme.bits, *LAYOUTS[scheme.pack].bits)
+        groups = (scheme.group_size, *GROUPS)
+        pairs = dict.fromkeys((bits, group) for bits in widths for group in groups)
+        found: dict[tuple[int, int], tuple[int, int]] = {}
+        for bits, group in pairs:
+            spread = replace(scheme.spread, columns=group)
+            other = replace(scheme, bits=bits, spread=spread)
+            if self._fits(other):
+                inputs = (self._shape(other) or (0,))[-1]
+                # a group that is no shorter than a row is the row
+                alike = (bits, group if group < inputs else 0)
+                found.setdefault(alike, (bits, group))
+        return tuple(found.values())
+
+    @cached_property
+    def rival(self) -> str | None:
+        """What the parts are of instead, where another format of the names fits."""
+        scheme = self.weight.scheme
+        if not isinstance(scheme, Integer) or self.weight.names is not GPTQ.names:
+            return None
+        for title, make in RIVALS:
+            other = make(scheme.bits, scheme.group_size)
+            if other.pack != scheme.pack and self._fits(other):
+                return title
+        return None
+
+    @cached_property
+    def fault(self) -> Fault | None:
+        """What is wrong, as one word; None where the promise is kept."""
+        if self.shape is not None and not self.uneven:
+            known = self.witness
+            wide = known is not None and _is_other(self.shape, known)
+            return self._misread() if wide else None
+        return self._misread()
+
+    def _misread(self) -> Fault:
+        scheme = self.weight.scheme
+        if self.readings:
+            return "group" if self.readings[0][0] == scheme.bits else "bits"
+        if self.shape is None:
+            return "bits" if isinstance(scheme, Integer) else "shape"
+        numbers = {"scales", "zeros"}
+        roles = {
+            role
+            for role, part in self.stored.items()
+            for p, _ in self.uneven
+            if p is part
+        }
+        if roles & numbers:
+            return "group"
+        return "parts" if roles else "shape"
+
+
+def _is_other(shape: Shape, known: Witness) -> bool:
+    """Whether a shape has other inputs than the witness; a flattened one shows none."""
+    return len(shape) > 1 and shape[-1] != known.in_features
+
+
+def fits(checkpoint: Checkpoint) -> tuple[Fit, ...]:
+    """Hold every weight of another layout that is stored against its scheme."""
+    if checkpoint not in _FITS:
+        _FITS[checkpoint] = tuple(_every(checkpoint))
+    return _FITS[checkpoint]
+
+
+def _every(checkpoint: Checkpoint) -> Iterator[Fit]:
+    for component, store in checkpoint.found():
+        for weight in component.weights:
+            if isinstance(weight.scheme, (Integer, Scaled, Codebook, Opaque)):
+                fit = _fit(checkpoint, component, weight, store)
+                if fit is not None:
+                    yield fit
+
+
+def _fit(
+    checkpoint: Checkpoint, component: Component, weight: Weight, store: Store
+) -> Fit | None:
+    codes = store.index.get(weight.codes)
+    if codes is None:
+        return None
+    if codes.dtype in DENSE and weight.name not in store.evidence.stored:
+        return None  # QM209 has it
+    parts = ((part.role, store.index.get(part.name)) for part in weight.parts())
+    stored = {role: part for role, part in parts if part is not None}
+    known = witness(checkpoint, component, weight)
+    fit = Fit(component, store, weight, codes, stored, known)
+    if known is not None and not known.strict and fit.fault is not None:
+        # a dimension of the model may be another module's: it only confirms
+        return replace(fit, witness=None)
+    return fit

@@ -1,0 +1,84 @@
+"""QM2: that what a config quantizes as a whole was not left 16-bit in part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from qmanifest.dtypes import elements
+from qmanifest.families import DENSE
+from qmanifest.findings import Location, Problem, Severity
+from qmanifest.names import numberless
+from qmanifest.rules.base import Depth, of_component, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from qmanifest.checkpoint import Checkpoint
+    from qmanifest.manifest import Component
+    from qmanifest.reading.stores import Store
+    from qmanifest.tensors import TensorInfo
+
+EXPERTS: Final = ".experts."
+"""What stacks of experts have in their names."""
+LARGE: Final = 2
+"""A stack of experts is news where it is more than one part in this many of a model."""
+
+
+@rule("QM213", "left-dense", Severity.ERROR, needs=Depth.HEADERS)
+def left_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
+    """A matrix is stored as plain floats that the config's readers take for quantized.
+
+    The config quantizes every linear layer, no entry keeps this one, and its namesakes
+    in other layers are stored quantized. Also a stack of experts that holds most of
+    the model.
+
+    ## Why it matters
+    Loaders build a quantized layer, find no codes for it, and leave it at random
+    values or stop.
+
+    ## Fix
+    Add the module to the list of those that stay 16-bit, or convert it.
+    """
+    for component, store in checkpoint.found():
+        if component.every_linear and store.evidence.stored:
+            yield from _left(checkpoint, component, store)
+
+
+def _left(
+    checkpoint: Checkpoint, component: Component, store: Store
+) -> Iterator[Problem]:
+    """Report the dense matrices of one model that nothing keeps."""
+    judged = {each.name for each in component.kept}
+    judged |= {each.name for each in component.weights}  # QM209 has those
+    quantized = {numberless(name): name for name in store.evidence.stored}
+    total = sum(tensor.nbytes for tensor in store.index.values())
+    for name in store.evidence.logical:
+        tensor = store.index.get(name)
+        if tensor is None or name in judged or not _is_matrix(tensor):
+            continue
+        namesake = quantized.get(numberless(name))
+        stack = EXPERTS in name and len(tensor.shape) > 2  # noqa: PLR2004 - a stack of matrices
+        if namesake is not None:
+            why = f"its namesake {namesake!r} is quantized"
+        elif stack and tensor.nbytes * LARGE > total:
+            why = f"it is {tensor.nbytes / total:.0%} of all bytes"
+        else:
+            continue
+        yield Problem(
+            f"{name!r} is stored {tensor}, nothing in {checkpoint.config_name} keeps "
+            f"it 16-bit, and {why}{of_component(component)}",
+            (
+                Location(tensor.file, tensor=name),
+                Location(checkpoint.config_name, component.pointer),
+            ),
+            expected="quantized, or kept by an entry",
+            actual=f"{tensor}, {elements(tensor.shape):,} parameters",
+            hint="list the module among those that stay 16-bit, or convert it",
+        )
+
+
+def _is_matrix(tensor: TensorInfo) -> bool:
+    return tensor.dtype in DENSE and len(tensor.shape) > 1
+
+
+RULES = (left_dense,)
