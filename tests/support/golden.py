@@ -23,7 +23,10 @@ def golden(name: str) -> dict[str, Stored]:
             tensor["dtype"],
             to_array(tensor["dtype"], tuple(tensor["shape"]), bytes(tensor["data"])),
         )
-        for key, tensor in deserialize(data)  # type: ignore[no-untyped-call] # has no types
+        for key, tensor in sorted(
+            deserialize(data),  # type: ignore[no-untyped-call] # has no types
+            key=lambda pair: pair[0],  # of two workers, both see the same order
+        )
     }
 
 
