@@ -6,9 +6,10 @@ all ask here what a tensor is. To teach it a format's mark, add a row to `MARKS`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from qmanifest.dtypes import FLOAT
 
@@ -46,8 +47,12 @@ def stem(name: str) -> str:
     return name.removesuffix(".weight")
 
 
-@dataclass(frozen=True)
-class Evidence:
+def served(name: str) -> str | None:
+    """Name the module that a companion of this name serves; None for other names."""
+    return name.rpartition(".")[0] if name.endswith(COMPANIONS) else None
+
+
+class Evidence(msgspec.Struct, frozen=True, dict=True):
     """What one model's stored tensors show, worked out once each."""
 
     index: TensorIndex
@@ -58,39 +63,38 @@ class Evidence:
         return frozenset(
             name
             for name, tensor in self.index.items()
-            if tensor.dtype in WORDS
-            and len(tensor.shape) > 1
-            and not name.endswith(COMPANIONS)
-            and (
-                (tensor.dtype == "U32" and name.endswith(".weight"))
-                or f"{stem(name)}.scales" in self.index
-            )
+            if tensor.dtype in WORDS and self.is_packed(name)
         )
 
-    @cached_property
-    def suffixed(self) -> tuple[tuple[str, str], ...]:
-        """The tensors that are called like companions, each with its stem."""
-        return tuple(
-            (name, name[: name.rindex(".")])
-            for name in self.index
-            if name.endswith(COMPANIONS)
-        )
+    def is_packed(self, name: str) -> bool:
+        """Whether a tensor is there and holds packed codes, as `packed` has them."""
+        tensor = self.index.get(name)
+        if tensor is None or tensor.dtype not in WORDS or len(tensor.shape) < 2:  # noqa: PLR2004 - a matrix
+            return False
+        if name.endswith(COMPANIONS):
+            return False
+        sure = tensor.dtype == "U32" and name.endswith(".weight")
+        return sure or f"{stem(name)}.scales" in self.index
 
-    @cached_property
-    def companions(self) -> frozenset[str]:
-        """Names of the tensors that only serve a weight beside them."""
-        names = self.index.keys()
-        return frozenset(
-            name
-            for name, base in self.suffixed
-            if f"{base}.weight" in names or base in names
-        )
+    def is_companion(self, name: str) -> bool:
+        """Whether a tensor is called like a companion and has a weight beside it."""
+        base = served(name)
+        if base is None:
+            return False
+        return f"{base}.weight" in self.index or base in self.index
 
     @cached_property
     def logical(self) -> tuple[str, ...]:
         """The names that a config talks about: everything but companions."""
-        companions = self.companions
-        return tuple(name for name in self.index if name not in companions)
+        names = self.index.by_name.copy()  # asked for each companion, so a plain dict
+        return tuple(
+            name
+            for name in names
+            if not name.endswith(COMPANIONS)
+            or not (
+                (base := name.rpartition(".")[0]) + ".weight" in names or base in names
+            )
+        )
 
     @cached_property
     def vectors(self) -> frozenset[int]:

@@ -7,8 +7,9 @@ To add a layout, add it to `LAYOUTS`; a contract test then asks for its packing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from qmanifest.errors import LayoutError
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from qmanifest.tensors import Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """Codes along the last axis as one little-endian bit stream in fixed words."""
 
     id: str

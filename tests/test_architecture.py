@@ -50,12 +50,13 @@ SAME_RANK = {
     ("schemes", "tensors"): "a scheme speaks of shapes",
     ("patterns", "errors"): "an unusable pattern is an error with its reason",
     ("sizes", "size_rows"): "one subject in two files: counting, and the sums",
+    ("backends", "writing"): "torch quantizes by writing's rule, and in its words",
     ("schema", "reports"): "the report's JSON form is a public document",
 }
 ONLY_IN = {
     "numpy": (
         *("packings", "backends", "writing", "kernels", "converting", "weights"),
-        "rules.value_scan",
+        "rules.value_counts",
     ),
     "numba": ("kernels",),
     "llvmlite": ("kernels",),

@@ -5,12 +5,16 @@ each of many matches, `Suggester` tells what a dead one may have meant, and `fol
 writes a set of names as few patterns.
 """
 
-from qmanifest.patterns.changes import Change
-from qmanifest.patterns.compiling import check, literal_names
-from qmanifest.patterns.folding import fold
+from typing import TYPE_CHECKING, Any
+
+from qmanifest.patterns.checking import check, literal_names
 from qmanifest.patterns.matching import Matches, match
 from qmanifest.patterns.suggestions import Suggester, near, nearest
 from qmanifest.patterns.syntax import Pattern, Syntax, read_entry
+
+if TYPE_CHECKING:
+    from qmanifest.patterns.changes import Change
+    from qmanifest.patterns.folding import fold
 
 __all__ = [
     "Change",
@@ -26,3 +30,16 @@ __all__ = [
     "nearest",
     "read_entry",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name is of
+    """Load on first use what most runs have no use for."""
+    if name == "fold":
+        from qmanifest.patterns.folding import fold  # noqa: PLC0415 - on first use
+
+        return fold
+    if name == "Change":
+        from qmanifest.patterns.changes import Change  # noqa: PLC0415 - on first use
+
+        return Change
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

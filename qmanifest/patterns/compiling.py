@@ -1,26 +1,19 @@
-"""Patterns made ready to match, and the reasons why some cannot be."""
+"""Patterns made ready to match."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from qmanifest.errors import PatternError
-from qmanifest.patterns import glob_forms, regexes
+from qmanifest.patterns import glob_forms
+from qmanifest.patterns.checking import MAX_NAMES, check_text
 from qmanifest.patterns.clues import Clues, glob_clues, text_clues
 from qmanifest.patterns.globs import parse
-from qmanifest.patterns.syntax import (
-    MAX_TEXT_BYTES,
-    REGEX_MARK,
-    Pattern,
-    Syntax,
-)
+from qmanifest.patterns.syntax import REGEX_MARK, Pattern, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MAX_NAMES: Final = 10_000
-"""The most names that a glob is expanded to."""
 _NO_CLUES: Final = Clues()
 
 
@@ -34,6 +27,8 @@ class Compiled:
     """What every name that it matches holds."""
     names: tuple[str, ...] | None = None
     """All the names that it can match, where they are few."""
+    is_quick: bool = False
+    """Whether `accepts` is as quick as a search for one of the clues."""
     lines: str | None = None
     """A regular expression that finds the names among the lines of a text."""
 
@@ -46,67 +41,17 @@ def compile_pattern(pattern: Pattern) -> Compiled:
 
     """
     text = pattern.text
-    _check_text(text)
+    check_text(text)
     if pattern.syntax is Syntax.EXACT:
         return Compiled(text.__eq__, names=(text,))
     if pattern.syntax is Syntax.SUBSTRING:
-        return Compiled(lambda name: text in name, text_clues(text))
+        return Compiled(lambda name: text in name, text_clues(text), is_quick=True)
     if pattern.syntax is Syntax.PREFIX:
         clues = text_clues(text, starts=True)
-        return Compiled(lambda name: name.startswith(text), clues)
+        return Compiled(lambda name: name.startswith(text), clues, is_quick=True)
     if pattern.syntax is Syntax.GLOB:
         return _compile_glob(text)
     return _compile_regex(text.removeprefix(REGEX_MARK))
-
-
-def check(pattern: Pattern) -> str | None:
-    """Say why a pattern cannot be used; None where it can."""
-    try:
-        if pattern.syntax is Syntax.EXACT:  # nothing to compile, of many thousands
-            _check_text(pattern.text)
-        else:
-            compile_pattern(pattern)
-    except PatternError as error:
-        return str(error)
-    return None
-
-
-def literal_names(pattern: Pattern, limit: int = MAX_NAMES) -> tuple[str, ...] | None:
-    """List all the names that a pattern can mean, without a look at any checkpoint.
-
-    Args:
-        pattern: any pattern.
-        limit: the most names that are listed.
-
-    Returns:
-        The names, without repeats. None where there is no end to them, as with a
-        wildcard, or where they are more than `limit`. Empty where the pattern cannot
-        be used. A glob's own text is left out, though it is matched as a name too.
-
-    """
-    if check(pattern) is not None:
-        return ()
-    if pattern.syntax is Syntax.EXACT:
-        return (pattern.text,)
-    if pattern.syntax is not Syntax.GLOB:
-        return None
-    glob = parse(pattern.text)
-    number = glob_forms.count(glob)
-    if number is None or number > limit:
-        return None
-    return tuple(dict.fromkeys(glob_forms.expand(glob)))
-
-
-def _check_text(text: str) -> None:
-    """Refuse what can be no pattern of any syntax."""
-    if text in {"", REGEX_MARK}:
-        raise PatternError("it is empty")
-    try:
-        size = len(text) if text.isascii() else len(text.encode())
-    except UnicodeEncodeError:
-        raise PatternError("it holds half of a surrogate pair") from None
-    if size > MAX_TEXT_BYTES:
-        raise PatternError(f"it has {size:,} bytes, more than {MAX_TEXT_BYTES:,}")
 
 
 def _compile_glob(text: str) -> Compiled:
@@ -118,7 +63,7 @@ def _compile_glob(text: str) -> Compiled:
         return Compiled(frozenset(names).__contains__, names=names)
     test = glob_forms.star_test(glob)
     if test is not None:
-        return Compiled(test, glob_clues(glob))
+        return Compiled(test, glob_clues(glob), is_quick=True)
     regex = glob_forms.to_regex(glob)
     matches = _regex_test(regex)
     return Compiled(
@@ -128,6 +73,8 @@ def _compile_glob(text: str) -> Compiled:
 
 def _compile_regex(regex: str) -> Compiled:
     """Compile a regular expression, which must match whole names."""
+    from qmanifest.patterns import regexes  # noqa: PLC0415 - few configs have any
+
     accepts = _regex_test(regex)
     lines = regex if regexes.works_per_line(regex) else None
     return Compiled(accepts, regexes.regex_clues(regex), lines=lines)
@@ -135,5 +82,7 @@ def _compile_regex(regex: str) -> Compiled:
 
 def _regex_test(regex: str) -> Callable[[str], bool]:
     """Build the test of whether a regular expression matches a whole name."""
+    from qmanifest.patterns import regexes  # noqa: PLC0415 - few configs have any
+
     fullmatch = regexes.compile_program(regex).fullmatch
     return lambda name: fullmatch(name.encode(errors="surrogatepass")) is not None

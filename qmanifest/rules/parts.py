@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import DTYPES
-from qmanifest.evidence import DENSE, WORDS, stem
+from qmanifest.evidence import DENSE, WORDS, served, stem
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
-from qmanifest.rules.doubtful import doubtful, doubtful_by_component
+from qmanifest.rules.doubtful import doubtful, doubts
 from qmanifest.schemes import Microscaling
 
 if TYPE_CHECKING:
@@ -69,18 +69,19 @@ def orphan_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Correct the mode for this module, or convert the layer again.
     """
-    for component, store, weights in doubtful_by_component(checkpoint):
-        for weight in weights:
-            yield from _impossible(checkpoint, weight, store)
-        declared = {stem(weight.name) for weight in component.weights}
-        declared |= {kept.name for kept in component.kept}
-        undeclared = [
-            (name, base)
-            for name, base in store.evidence.suffixed
-            if base not in declared and name not in declared
+    for each in doubts(checkpoint):
+        for weight in each.weights:
+            yield from _impossible(checkpoint, weight, each.store)
+        companions = [
+            (name, base) for name in each.others if (base := served(name)) is not None
         ]
-        for name, base in sorted(undeclared):
-            yield from _alone(store, base, store.index[name])
+        if not companions:
+            continue
+        declared = {stem(weight.name) for weight in each.component.weights}
+        declared |= {kept.name for kept in each.component.kept}
+        for name, base in sorted(companions):
+            if base not in declared and name not in declared:
+                yield from _alone(each.store, base, each.store.index[name])
 
 
 def _alone(store: Store, base: str, companion: TensorInfo) -> Iterator[Problem]:
@@ -158,7 +159,7 @@ def kept_but_packed(checkpoint: Checkpoint) -> Iterator[Problem]:
 
 def _holds_codes(tensor: TensorInfo, store: Store) -> bool:
     """Whether a tensor is a weight of few bits: no mask, counter or index table."""
-    if tensor.name in store.evidence.packed:
+    if store.evidence.is_packed(tensor.name):
         return True
     narrow = tensor.dtype in WORDS or DTYPES[tensor.dtype].bits <= 8  # noqa: PLR2004 - a byte
     named = tensor.dtype.startswith("F") or tensor.name.endswith(".weight")
@@ -177,8 +178,9 @@ def quantized_but_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Convert the layer, or remove it from the config.
     """
-    for component, store, weights in doubtful_by_component(checkpoint):
-        for weight in weights:
+    for each in doubts(checkpoint):
+        component, store = each.component, each.store
+        for weight in each.weights:
             tensor = store.index.get(weight.name)
             if tensor is None or tensor.dtype not in DENSE:
                 continue

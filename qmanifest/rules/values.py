@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmanifest.checkpoint import Checkpoint
-    from qmanifest.rules.value_scan import Counts
+    from qmanifest.rules.value_counts import Counts
 
 
 def _scanned(checkpoint: Checkpoint) -> tuple[Counts, ...]:
@@ -97,7 +97,7 @@ def zero_scale(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer again; a float16 scale may have underflowed.
     """
     for counts in _scanned(checkpoint):
-        if counts.role == "scales" and counts.zeros and counts.tensor.dtype != "U8":
+        if counts.zeros:
             problem = _problem(
                 checkpoint,
                 counts,
@@ -123,13 +123,13 @@ def zero_codes(checkpoint: Checkpoint) -> Iterator[Problem]:
     scanned = _scanned(checkpoint)
     constant = {id(c.weight) for c in scanned if c.elements == c.least > 0}
     for counts in scanned:
-        unwritten = counts.role == "codes" and counts.elements == counts.zeros > 0
-        if unwritten and id(counts.weight) not in constant:
+        unwritten = counts.role == "codes" and not counts.written
+        if counts.elements and unwritten and id(counts.weight) not in constant:
             yield _problem(
                 checkpoint,
                 counts,
                 "are zero: the codes were never written",
-                counts.zeros,
+                counts.elements,
                 "download the file, or convert the layer, again",
             )
 
