@@ -66,6 +66,8 @@ class PlainNames(NamedTuple):
             _matches(names, stored, index),
             repeat(None),  # an absent name is QM201's
             repeat(""),
+            repeat(""),
+            repeat(()),  # all readers of a plain name agree
         )
         schemes = _as_stored(self.schemes, names, stored, index)
         columns = (names, schemes, self.pointers, self.shapes, repeat(MLX_NAMES))
