@@ -175,7 +175,8 @@ def _family(
     """Find the family that a tensor holds codes of, and the weight they are of."""
     dtype = tensor.dtype
     if dtype in DENSE:
-        if len(tensor.shape) == 2 and f"{name}.absmax" in index:  # noqa: PLR2004 - a column
+        beside = f"{name}.absmax" in index or f"{name}.quant_map" in index
+        if len(tensor.shape) == 2 and beside:  # noqa: PLR2004 - a column
             return BNB4, name  # bytes that are viewed as floats
         if not name.endswith((".W_q", ".compressed")):
             return None, name

@@ -67,6 +67,8 @@ class Family:
     """Dtypes of codes that need no mark."""
     own: tuple[str, ...] = ()
     """Roles whose suffix no other family has: one of them tells that codes are lost."""
+    described: bool = False
+    """Whether readers know its weights by what the headers' metadata says of them."""
 
     @property
     def codes(self) -> str:
@@ -113,6 +115,7 @@ METAL: Final = Family(
     _parts(".weight", scales=".scales", biases=".qbiases"),
     ("U32",),
     ("biases",),
+    own=("biases",),
 )
 GPTQ: Final = Family(
     "gptq",
@@ -215,6 +218,8 @@ SCALED: Final = Family(
         global_scale=".weight_scale_2",
         input_scale=".input_scale",
         pre_quant_scale=".pre_quant_scale",
+        low_rank_a=".svdquant_lora_a",
+        low_rank_b=".svdquant_lora_b",
         input_zero_point=".input_zero_point",
         output_scale=".output_scale",
         output_zero_point=".output_zero_point",
@@ -243,7 +248,7 @@ GPT_OSS: Final = Family(
     "gpt-oss MXFP4",
     PartNames("", (("codes", "_blocks"), ("scales", "_scales"))),
     ("U8",),
-    ("scales",),
+    alone=("U8",),
 )
 EXPERT_FP8: Final = Family(
     "expert-fp8",
@@ -254,18 +259,38 @@ EXPERT_FP8: Final = Family(
     (*F8, "I8"),
     ("scales",),
 )
-TORCHAO: Final = Family(
-    "torchao",
-    "torchao",
-    _parts(
-        "._weight_qdata",
-        scales="._weight_scale",
-        zeros="._weight_zero_point",
-        global_scale="._weight_per_tensor_scale",
-    ),
-    ("I8", "U8", "I32", *F8),
-    alone=("I8", "U8", "I32", *F8),
-)
+_TORCHAO_FIELDS: Final = {
+    "scales": "scale",
+    "zeros": "zero_point",
+    "global_scale": "per_tensor_scale",
+    "scale_and_zero": "scale_and_zero",
+    "act_pre_scale": "act_pre_scale",
+    "act_quant_scale": "act_quant_scale",
+    "act_quant_zero_point": "act_quant_zero_point",
+    "act_per_tensor_scale": "act_per_tensor_scale",
+}
+"""Fields of torchao's tensors by role; that of the codes is `qdata`."""
+
+
+def _torchao(parameter: str) -> Family:
+    """Name the fields of a parameter: `X.weight` is stored as `X._weight_qdata`."""
+    fields = {"codes": "qdata", **_TORCHAO_FIELDS}.items()
+    parts = tuple((role, f"._{parameter}_{field}") for role, field in fields)
+    dtypes = ("I8", "U8", "I32", *F8)
+    names = PartNames(f".{parameter}", parts)
+    return Family(
+        "torchao",
+        "torchao",
+        names,
+        dtypes,
+        alone=dtypes,
+        own=("scales", "zeros"),
+        described=True,
+    )
+
+
+TORCHAO: Final = tuple(map(_torchao, ("weight", "gate_up_proj", "down_proj")))
+"""Of layers, and of experts in one tensor."""
 HQQ_SETTINGS: Final = (
     *("nbits", "group_size", "shape", "axis", "packing", "unpack_view_dtype"),
     *("view_as_float", "quant_scale", "quant_zero", "compute_dtype", "offload_meta"),
@@ -283,7 +308,7 @@ HQQ: Final = Family(
         **{f"hqq_{key}": f".{key}" for key in HQQ_SETTINGS},
     ),
     ("U8", "I32", *FLOAT),
-    ("scales",),
+    alone=("U8", "I32", *FLOAT),
 )
 QUANTO_PACKED: Final = Family(
     "quanto-packed",
@@ -343,6 +368,6 @@ MLX: Final = Family("mlx", "MLX", MLX_NAMES, WORDS, ("scales",), alone=("U32",))
 FAMILIES: Final = (
     *(GPTQ, MARLIN, PACKED, BNB4, BNB8, BLOCK_FP8, OWN_FP8, MISTRAL_FP8, SCALED),
     *(EXPERT_FP8, GPT_OSS),
-    *(TORCHAO, HQQ, QUANTO_PACKED, QUANTO, EXL2, EXL3, PRUNED),
+    *(*TORCHAO, HQQ, QUANTO_PACKED, QUANTO, EXL2, EXL3, PRUNED),
     *(METAL, MLX),
 )

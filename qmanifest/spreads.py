@@ -43,6 +43,8 @@ awq-rows: `(N, W)`, and awq-columns: `(W, N)`, padded with zeros to the W that A
     GEMV kernels read
 """
 
+PADDED_FORMS: Final = ("swizzled", "awq-rows", "awq-columns")
+"""Those that are filled up with zeros."""
 TILE: Final = (128, 4)
 """Numbers of a swizzled tile: rows, columns."""
 

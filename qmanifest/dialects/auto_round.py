@@ -173,6 +173,7 @@ DIALECT: Final = Dialect(
     components=_components,
     lower=_lower,
     emit=_emit,
+    decodes="most",
     blocks=("quantization_config",),
     synonyms={"to_quant_block_names": "block_name_to_quantize"},
 )

@@ -171,6 +171,8 @@ class Dialect(Generic[D]):
     """Of how many of the format's weights the values are decoded."""
     synonyms: Mapping[str, str] = field(default_factory=dict)
     """Keys that say what another key of the document says, in other files."""
+    akin: tuple[str, ...] = ()
+    """Ids of dialects whose documents in other files say a part of the same."""
 
     def wrap(self, document: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Put a document's JSON where a file of this dialect has it."""

@@ -27,7 +27,6 @@ STORAGES: Final = {
     "float64": "F64",
 }
 """Values of `bnb_4bit_quant_storage`."""
-_FROM_TENSORS: Final = "; transformers takes it from the tensors, vLLM from the config"
 
 
 def impossible(document: BitsAndBytesConfig, place: Place) -> Iterator[Defect]:
@@ -69,8 +68,8 @@ class Contradictions:
 
     document: BitsAndBytesConfig
     place: Place
-    found: dict[str, tuple[str, JsonValue, JsonValue]] = field(default_factory=dict)
-    """By key: the weight, what the key says, and what is stored."""
+    found: dict[str, tuple[str, JsonValue, str]] = field(default_factory=dict)
+    """By key: the weight, what the key says, and how the weight is stored."""
 
     def look(self, name: str, found: Found, scheme: Codebook | Scaled) -> None:
         """Hold a stored weight against the config."""
@@ -81,41 +80,37 @@ class Contradictions:
             self.found.setdefault(key, (name, f"{said}-bit", f"{width}-bit"))
         if not isinstance(scheme, Codebook) or width != said:
             return
-        pairs: tuple[tuple[str, JsonValue, JsonValue], ...] = (
-            ("quant_type", self.document.bnb_4bit_quant_type or "fp4", scheme.table),
-            ("use_double_quant", self._doubles, bool(scheme.nested)),
-            ("quant_storage", self._storage, found.codes.dtype),
-        )
-        for key, value, stored in pairs:
-            if value != stored:
+        config = self.document
+        table, nests = config.bnb_4bit_quant_type, config.bnb_4bit_use_double_quant
+        storage, dtype = config.bnb_4bit_quant_storage, found.codes.dtype
+        nested = bool(scheme.nested)
+        differ = {
+            "quant_type": (table, table != scheme.table, scheme.table),
+            "use_double_quant": (
+                nests,
+                nests is not nested,
+                f"with absmax {'quantized' if nested else 'as plain floats'}",
+            ),
+            "quant_storage": (storage, STORAGES.get(storage or "") != dtype, dtype),
+        }
+        for key, (value, differs, stored) in differ.items():
+            if value is not None and differs:
                 self.found.setdefault(f"bnb_4bit_{key}", (name, value, stored))
-
-    @property
-    def _doubles(self) -> bool:
-        return bool(self.document.bnb_4bit_use_double_quant)
-
-    @property
-    def _storage(self) -> str:
-        said = self.document.bnb_4bit_quant_storage or "uint8"
-        return STORAGES.get(said, said)
 
     def defects(self) -> Iterator[Defect]:
         """Report each key once; the width decides what loaders build."""
         for key, (name, said, stored) in self.found.items():
             wide = key.startswith("load_in")
             value = getattr(self.document, key)
-            by_default = "" if value is not None else ", by default"
+            says = f"{said} ({key} is {value})" if wide else f"{key} {value!r}"
             yield self.place.defect(
                 DefectKind.CONTRADICTION,
-                f"the config says {said} ({key} is {value}) and {name!r} is stored "
-                f"{stored}"
-                if wide
-                else f"{key} is {said!r}{by_default}, and {name!r} is stored {stored!r}"
-                f"{_FROM_TENSORS}",
+                f"the config says {says}, and {name!r} is stored {stored}"
+                + ("" if wide else "; loaders take it from the tensors"),
                 key,
                 tensor=name,
                 expected=said,
                 actual=stored,
-                hint=f"correct {key}: what is stored cannot be read otherwise",
+                hint=f"correct {key}, or convert again",
                 severity=None if wide else Severity.WARNING,
             )

@@ -30,7 +30,7 @@ INT8: Final = Scaled(
     "none",
     "float32",
     factor=0.00787401571869850,
-    extras=(Extra("format", ("U8",), (), optional=True),),
+    extras=(Extra("format", ("U8",), (), optional=True, value=0),),
 )
 """Rows of int8 with their largest magnitude, times what the library has for 1/127."""
 

@@ -6,14 +6,16 @@ docs/dialects/exl3.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import Field
 
 from qmanifest.dialects.undecoded import UndecodedConfig, undecoded
 from qmanifest.families import EXL3
 from qmanifest.schemes import Dim, Opaque, OpaquePart
 
 if TYPE_CHECKING:
-    from qmanifest.evidence import Found
+    from qmanifest.dialects.undecoded import Parts
 
 TILE: Final = 16
 """Inputs and outputs of a tile, whose 256 codes share a trellis."""
@@ -22,21 +24,38 @@ TILE: Final = 16
 class Exl3Config(UndecodedConfig):
     """The document exactly as stored."""
 
+    version: str | None = None
+    bits: float | None = Field(default=None, strict=False)
+    """Bits of a weight, on average."""
+    head_bits: float | None = Field(default=None, strict=False)
+    """Bits of the head's weights."""
+    calibration: dict[str, Any] | None = None
+    """How much text was run: `rows` and `cols`."""
+    out_scales: Literal["always", "never", "auto"] | None = None
+    codebook: Literal["mul1", "mcg", "3inst"] | None = None
+    """How codes become values; `mul1` by default."""
+    original_quantization_config: dict[str, Any] | None = None
+    """The config of what was quantized, where that was quantized already."""
 
-def _scheme(found: Found) -> Opaque:
+
+def _scheme(parts: Parts) -> Opaque:
     """Name the scheme of a trellis, whose last axis has 16 words for each bit."""
-    shape = found.codes.shape
-    bits = shape[-1] // TILE if shape else 0
-    words = Dim("one", times=shape[-1] if shape else 0)
+    shape = parts["codes"].shape
+    words = shape[-1] if shape else 0
+    bits = 0 if words % TILE else words // TILE  # 2.5 bits are no whole number
     inputs, outputs = (Dim("K"),), (Dim("N"),)
-    parts = (
-        OpaquePart("codes", ("I16",), (Dim("K", TILE), Dim("N", TILE), words)),
-        OpaquePart("input_signs", ("F16",), inputs, optional=True),
-        OpaquePart("output_signs", ("F16",), outputs, optional=True),
+    tiles = (Dim("K", TILE), Dim("N", TILE), Dim("one", times=words))
+    old = {"input_bits", "output_bits"} & {*parts}
+    stored = (
+        OpaquePart("codes", ("I16",), tiles),
+        OpaquePart("input_signs", ("F16",), inputs, optional=bool(old)),
+        OpaquePart("output_signs", ("F16",), outputs, optional=bool(old)),
         OpaquePart("input_bits", ("I16",), (Dim("K", TILE),), optional=True),
         OpaquePart("output_bits", ("I16",), (Dim("N", TILE),), optional=True),
+        OpaquePart("multiplier", ("I32",), (), optional=True),
+        OpaquePart("other_multiplier", ("I32",), (), optional=True),
     )
-    return Opaque("exl3", bits, 0, parts)
+    return Opaque("exl3", bits, 0, stored)
 
 
 DIALECT: Final = undecoded(

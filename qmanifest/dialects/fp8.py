@@ -16,6 +16,7 @@ from pydantic import Field
 from qmanifest.dialects.base import ComponentNames, Dialect, Keys, Place, Raw
 from qmanifest.dialects.blocks import by_method
 from qmanifest.dialects.fp8_lower import lower
+from qmanifest.dialects.fp8_schemes import INPUTS
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.errors import EmitError
@@ -104,10 +105,12 @@ def _emit(manifest: Manifest) -> Fp8Config:
     rows, columns, scale = next(iter(said), (*DEFAULT_BLOCK, "float"))
     if (rows == 0) != (columns == 0):
         raise EmitError(f"fp8 has no words for blocks of {rows}x{columns}")
+    parts = (part for weight in component.weights for part in weight.parts())
+    static = any(p.role in INPUTS and not p.optional for p in parts)
     kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
     document: dict[str, object] = {
         "quant_method": "fp8",
-        "activation_scheme": "dynamic",
+        "activation_scheme": "static" if static else "dynamic",
         "weight_block_size": [rows, columns] if rows else None,
         "scale_fmt": "ue8m0" if scale == "e8m0" else "float",
     }
@@ -126,4 +129,6 @@ DIALECT: Final = Dialect(
     lower=lower,
     emit=_emit,
     blocks=("quantization_config",),
+    synonyms={"ignore": "exclude_modules"},
+    akin=("modelopt",),
 )

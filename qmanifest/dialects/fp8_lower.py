@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.fp8_schemes import FAMILIES, Stored, spelling, with_bare_stacks
-from qmanifest.dialects.promised import with_promised
+from qmanifest.dialects.promised import module_pattern, with_promised
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.evidence import Evidence
 from qmanifest.families import BLOCK_FP8, F8, SCALED
@@ -38,7 +38,7 @@ VALUES: Final = {
 """What readers know of keys that have few values."""
 
 
-def _claims(document: Fp8Config) -> list[Claim]:
+def _claims(document: Fp8Config, index: TensorIndex | None) -> list[Claim]:
     """List what stays 16-bit, what else is FP8, and what ModelOpt quantized again."""
     lists = (
         ("modules_to_not_convert", document.modules_to_not_convert, Syntax.BOUNDARY),
@@ -58,9 +58,11 @@ def _claims(document: Fp8Config) -> list[Claim]:
     ]
     claims += [
         Claim(
-            *((AGAIN, module), Pattern(f"{module}.", Syntax.PREFIX)),
+            (AGAIN, module),
+            module_pattern(module, index),
             "quantize",
             Severity.WARNING,
+            SUFFIX,
         )
         for module in document.quantized_layers or ()
     ]
@@ -120,7 +122,7 @@ def lower(document: Fp8Config, place: Place, indexes: Indexes | None) -> Lowered
 
     stored = None if index is None else _stored(document, index)
     usual = BLOCK_FP8.names if index is None else spelling(index.derived(Evidence))
-    saying = Saying(_claims(document), every_linear=True)
+    saying = Saying(_claims(document, index), every_linear=True)
     component, defects = lower_stored(saying, place, index, make)
     component = with_promised(
         component,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SPELLINGS: Final = (BLOCK_FP8, OWN_FP8, MISTRAL_FP8, SCALED)
 """How readers know the parts of a linear layer."""
 FAMILIES: Final = (*SPELLINGS, EXPERT_FP8)
-_INPUTS: Final[tuple[str, ...]] = ("input_scale", "activation_scale")
+INPUTS: Final[tuple[str, ...]] = ("input_scale", "activation_scale")
 """Roles of the scale of a layer's input; families have either or both."""
 
 
@@ -83,9 +83,9 @@ class Stored:
     def _extras(self, names: PartNames, codes: TensorInfo) -> Extras:
         """Promise the scale of a layer's input, where it is stored or has to be."""
         parts = {role: names.name(codes.name, role) for role, _ in names.suffixes}
-        roles = [role for role in _INPUTS if parts.get(role) in self.index]
+        roles = [role for role in INPUTS if parts.get(role) in self.index]
         if not roles and self.static:
-            roles = [role for role in reversed(_INPUTS) if role in parts][:1]
+            roles = [role for role in reversed(INPUTS) if role in parts][:1]
         shapes = {role: self._shape(parts[role], codes.shape[:-2]) for role in roles}
         optional = not self.static
         return tuple(Extra(r, WIDE, shape, optional) for r, shape in shapes.items())

@@ -184,6 +184,7 @@ DIALECT: Final = Dialect(
     components=_components,
     lower=_lower,
     emit=_emit,
+    decodes="most",
     synonyms={
         "w_bit": "bits",
         "wbits": "bits",

@@ -24,17 +24,16 @@ from qmanifest.dialects.base import (
 )
 from qmanifest.dialects.blocks import by_method
 from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.hqq_schemes import BITS, scheme_of
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
-from qmanifest.dtypes import FLOAT
 from qmanifest.errors import EmitError
 from qmanifest.families import HQQ
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
-from qmanifest.schemes import Integer, Zero
-from qmanifest.spreads import Spread
+from qmanifest.patterns import Pattern, Syntax, read_by
+from qmanifest.schemes import Integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,14 +41,12 @@ if TYPE_CHECKING:
     from qmanifest.evidence import Found
     from qmanifest.findings import Defect
     from qmanifest.manifest import Entry
-    from qmanifest.tensors import TensorInfo
 
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
-BITS: Final = (1, 2, 3, 4, 5, 6, 8)
 PARAMS: Final = "weight_quant_params"
-AS_BYTES: Final = (5, 6)
-"""Widths that fill a byte each."""
+NESTED: Final = ("scale_quant_params", "zero_quant_params")
+"""Settings of scales and zeros that are quantized in turn."""
 
 
 class HqqConfig(TolerantDocument):
@@ -90,6 +87,7 @@ def _claims(document: HqqConfig) -> list[Claim]:
             "keep",
             Severity.NOTE,
             SUFFIX,
+            *read_by("hqq", "skip_modules"),
         )
         for number, text in enumerate(document.skip_modules or ())
     ]
@@ -100,6 +98,7 @@ def _claims(document: HqqConfig) -> list[Claim]:
             "quantize",
             Severity.WARNING,
             SUFFIX,
+            *read_by("hqq", "quant_config"),
         )
         for tag in document.settings()
         if tag
@@ -112,41 +111,25 @@ def _defects(document: HqqConfig, place: Place) -> Iterator[Defect]:
     for tag, own in document.settings().items():
         parts = ("quant_config", *((tag,) if tag else ()), PARAMS)
         bits, axis, group = own.get("nbits"), own.get("axis", 1), own.get("group_size")
-        if bits not in BITS:
+        if bits not in BITS or isinstance(bits, bool):
             reason = f"hqq has nbits {', '.join(map(str, BITS))}; found {bits!r}"
             yield place.defect(DefectKind.IMPOSSIBLE_SCHEME, reason, *parts, "nbits")
-        if axis not in {0, 1}:
+        if axis not in {0, 1, None}:
             reason = f"axis is 0 or 1; found {axis!r}"
             yield place.defect(DefectKind.INVALID_VALUE, reason, *parts, "axis")
         if group is not None and (type(group) is not int or group <= 0 or group % 8):
             reason = f"group_size is a multiple of 8; found {group!r}"
             yield place.defect(DefectKind.INVALID_VALUE, reason, *parts, "group_size")
-
-
-def _scheme(own: Mapping[str, Any], scales: TensorInfo | None) -> Integer | None:
-    """Name the scheme of settings; the axis shows by the scales, where it is open."""
-    bits, group, axis = own.get("nbits"), own.get("group_size"), own.get("axis")
-    if bits not in BITS:
-        return None
-    if axis is None:
-        axis = 0 if scales is not None and scales.shape[:1] == (1,) else 1
-    return Integer(
-        bits,
-        _pack(bits),
-        "unsigned",
-        Spread(0, group or 0, "flat-column" if axis else "flat-row"),
-        FLOAT,
-        Zero("code", FLOAT),
-        "sequential",
-        "scale",
-    )
-
-
-def _pack(bits: int) -> str:
-    """Name the layout of a width."""
-    if bits in AS_BYTES:
-        return "u8"
-    return "i32-split-high" if bits == 3 else "u8-split-high"  # noqa: PLR2004 - ten to a word
+        outer = document.quant_config.get(tag) if tag else document.quant_config
+        for key in NESTED:
+            if isinstance(outer, dict) and outer.get(key):
+                yield place.defect(
+                    DefectKind.INVALID_VALUE,
+                    f"{key} is set, and hqq cannot save that to safetensors",
+                    *(*parts[:-1], key),
+                    hint="set it to null and convert again",
+                    severity=Severity.WARNING,
+                )
 
 
 def _lower(document: HqqConfig, place: Place, indexes: Indexes | None) -> Lowered:
@@ -159,7 +142,8 @@ def _lower(document: HqqConfig, place: Place, indexes: Indexes | None) -> Lowere
         own = by_pointer.get(said.pointer) if said else settings.get("")
         if index is None or found.family is not HQQ or own is None:
             return None
-        scheme = _scheme(own, index.get(HQQ.names.name(name, "scales")))
+        scales = index.get(HQQ.names.name(name, "scales"))
+        scheme = scheme_of(own, found.codes, scales)
         if scheme is None:
             return None
         pointer = said.pointer if said else whole

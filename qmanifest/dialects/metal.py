@@ -1,7 +1,7 @@
 """`metal`: MLX's layout as transformers writes it, with `.qbiases` for biases.
 
-Source: https://github.com/huggingface/transformers, `MetalConfig`; FORMATS 1.8 is
-retold in docs/dialects/metal.md.
+Source: https://github.com/huggingface/transformers,
+`integrations/metal_quantization.py`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.dtypes import FLOAT
 from qmanifest.errors import EmitError
-from qmanifest.families import METAL
+from qmanifest.families import METAL, MLX
 from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
+from qmanifest.patterns import Pattern, Syntax, read_by
 from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
+KEEPS: Final = "modules_to_not_convert"
 
 
 class MetalConfig(TolerantDocument):
@@ -54,6 +55,7 @@ class MetalConfig(TolerantDocument):
     )
     """Modules that stay 16-bit, as transformers reads them."""
     dequantize: bool | None = None
+    """Whether transformers makes 16-bit weights of it on loading."""
 
 
 def _locate(raw: Raw) -> tuple[Keys, ...]:
@@ -67,11 +69,12 @@ def _components(_document: MetalConfig, place: Place) -> tuple[ComponentNames, .
 def _claims(document: MetalConfig) -> list[Claim]:
     return [
         Claim(
-            ("modules_to_not_convert", number),
+            (KEEPS, number),
             Pattern(text, Syntax.BOUNDARY),
             "keep",
             Severity.NOTE,
             SUFFIX,
+            *read_by("metal", KEEPS),
         )
         for number, text in enumerate(document.modules_to_not_convert or ())
     ]
@@ -81,8 +84,8 @@ def _lower(document: MetalConfig, place: Place, indexes: Indexes | None) -> Lowe
     scheme = Affine(document.bits, document.group_size, FLOAT)
 
     def make(name: str, found: Found, _said: Entry | None) -> Weight | None:
-        if found.family is not METAL:
-            return None
+        if found.family not in {METAL, MLX} or found.codes.dtype != "U32":
+            return None  # MLX's is what one shows that has lost its biases
         return Weight(name, scheme, place.pointer(), names=METAL.names)
 
     index = None if indexes is None else indexes.get("")

@@ -25,7 +25,7 @@ GROUPS: Final = "config_groups"
 
 
 def group_size_of(document: ModeloptConfig) -> object:
-    """Read the inputs of a group: said plainly, or by the only group of `config.json`."""
+    """Read the inputs of a group: said plainly, or by all groups of `config.json`."""
     if document.group_size is not None:
         return document.group_size
     sizes = {_weights(group).get("group_size") for group in _groups(document).values()}

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from qmanifest.dtypes import FLOAT
 from qmanifest.families import SCALED
-from qmanifest.schemes import Extra, Integer, Zero
+from qmanifest.schemes import Extra, Integer, Scaled, Zero
 from qmanifest.schemes.floats import PRE_QUANT, WIDE, fp8, fp8_whole, mxfp8, nvfp4
 from qmanifest.schemes.floats import mxfp4 as make_mxfp4
 from qmanifest.spreads import Spread
@@ -137,16 +136,16 @@ def _int4(group_size: int, algorithm: str, scales: Scales) -> Integer:
     """
     second = Extra("global_scale", ("F32",), scales.of_weight)
     return Integer(
-        *(4, "u8-nibbles-stacked", "signed", Spread(1, group_size), FLOAT),
+        *(4, "u8-nibbles-stacked", "signed", Spread(1, group_size), WIDE),
         *(Zero("none"), "sequential", "float32"),
         (*scales.extras(algorithm), *([second] if algorithm == "W4A8_AWQ" else ())),
     )
 
 
-def _int8(form: Form, extras: Extras) -> Integer:
+def _int8(form: Form, extras: Extras) -> Scaled:
     """Make INT8 with one scale for a weight, or one for each output."""
     rows = 0 if form in {"scalar", "one"} else 1
-    return Integer(
-        *(8, "i8", "signed", Spread(rows, 0, form), FLOAT),
-        *(Zero("none"), "sequential", "float32", extras),
+    return Scaled(
+        *("i8", "i8", Spread(rows, 0, form), WIDE, "float", "none", "float32"),
+        extras=extras,
     )

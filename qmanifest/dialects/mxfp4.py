@@ -3,12 +3,12 @@
 The config has no sizes: blocks are of 32, codes of 4 bits, always. Experts show by
 `_blocks` beside `_scales`.
 
-Source: https://github.com/huggingface/transformers, `Mxfp4Config`; FORMATS 7 is
-retold in docs/dialects/mxfp4.md.
+Source: https://github.com/huggingface/transformers, `integrations/mxfp4.py`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field
@@ -31,15 +31,20 @@ from qmanifest.errors import EmitError
 from qmanifest.families import GPT_OSS
 from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
+from qmanifest.patterns import Pattern, Syntax, read_by
 from qmanifest.schemes.floats import mxfp4
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from qmanifest.evidence import Found
     from qmanifest.manifest import Entry
 
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
+KEEPS: Final = "modules_to_not_convert"
+EXPERTS: Final = ".experts."
+"""What the names of experts hold."""
 SCHEME: Final = mxfp4("u8-nibbles-blocks")
 
 
@@ -52,6 +57,7 @@ class Mxfp4Config(TolerantDocument):
     )
     """Modules that stay 16-bit: regular expressions, though they look like globs."""
     dequantize: bool | None = None
+    """Whether transformers makes 16-bit weights of it on loading."""
 
 
 def _locate(raw: Raw) -> tuple[Keys, ...]:
@@ -66,11 +72,12 @@ def _claims(document: Mxfp4Config) -> list[Claim]:
     """List the modules that stay 16-bit, as transformers reads them."""
     return [
         Claim(
-            ("modules_to_not_convert", number),
+            (KEEPS, number),
             Pattern(text, Syntax.BOUNDARY),
             "keep",
             Severity.NOTE,
             SUFFIX,
+            *read_by("mxfp4", KEEPS),
         )
         for number, text in enumerate(document.modules_to_not_convert or ())
     ]
@@ -83,10 +90,21 @@ def _lower(document: Mxfp4Config, place: Place, indexes: Indexes | None) -> Lowe
         return Weight(name, SCHEME, place.pointer(), names=GPT_OSS.names)
 
     index = None if indexes is None else indexes.get("")
-    saying = Saying(_claims(document), every_linear=False)
+    saying = Saying(_claims(document), every_linear=True)
     component, defects = lower_stored(saying, place, index, make)
+    lost = tuple(_without_codes(index or (), place))
+    component = replace(component, weights=(*component.weights, *lost))
     found = (*defects, *document.unknown(place))
     return Lowered(Manifest("mxfp4", place.file, (component,)), found)
+
+
+def _without_codes(names: Collection[str], place: Place) -> Iterator[Weight]:
+    """Find the experts of which scales are stored, and no blocks."""
+    parts = GPT_OSS.names
+    for name in names:
+        weight = name.removesuffix(parts.name("", "scales"))
+        if weight != name and EXPERTS in name and weight + GPT_OSS.codes not in names:
+            yield Weight(weight, SCHEME, place.pointer(), names=parts)
 
 
 def _emit(manifest: Manifest) -> Mxfp4Config:

@@ -7,10 +7,11 @@ says nothing of this model. It is a promise all the same, and was not kept.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from qmanifest.families import DENSE
 from qmanifest.manifest import Weight
+from qmanifest.patterns import Pattern, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,29 @@ if TYPE_CHECKING:
     from qmanifest.manifest import Component, Entry
     from qmanifest.schemes import Scheme
     from qmanifest.tensors import TensorIndex
+
+
+SUFFIX: Final = ".weight"
+"""What the names of modules lack to be names of tensors."""
+
+
+def module_pattern(module: str, index: TensorIndex | None) -> Pattern:
+    """Read a line that names a layer, or the module that all of its layers lie in."""
+    layer = index is None or module + SUFFIX in index
+    if index is None or layer or module not in index.derived(_modules):
+        return Pattern(module, Syntax.EXACT)
+    return Pattern(f"{module}.", Syntax.PREFIX)
+
+
+def _modules(index: TensorIndex) -> frozenset[str]:
+    """List every module that tensors lie in, however far below."""
+    found: set[str] = set()
+    for name in index:
+        module = name.rpartition(".")[0]
+        while module and module not in found:
+            found.add(module)
+            module = module.rpartition(".")[0]
+    return frozenset(found)
 
 
 def with_promised(

@@ -9,6 +9,7 @@ retold in docs/dialects/quanto.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import ConfigDict, Field
@@ -26,37 +27,25 @@ from qmanifest.dialects.base import (
 from qmanifest.dialects.blocks import by_method
 from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.parsing import emitted
+from qmanifest.dialects.quanto_schemes import BYTES, KINDS, NARROW, scheme_of
 from qmanifest.dialects.stored import Saying, lower_stored
-from qmanifest.dtypes import FLOAT
 from qmanifest.errors import EmitError
 from qmanifest.families import QUANTO, QUANTO_PACKED
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
-from qmanifest.schemes import Integer, Scaled, Zero
-from qmanifest.spreads import Spread
+from qmanifest.patterns import Pattern, Syntax, read_by
+from qmanifest.schemes import Integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from qmanifest.evidence import Found
+    from qmanifest.families import PartNames
     from qmanifest.findings import Defect
-    from qmanifest.manifest import Entry
-    from qmanifest.schemes import Scheme
-    from qmanifest.tensors import TensorInfo
+    from qmanifest.manifest import Component, Entry
 
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
-ROW: Final = Spread(1, 0)
-BYTES: Final[dict[str, tuple[str, str]]] = {
-    "qint8": ("i8", "i8"),
-    "qfloat8": ("e4m3", "f8-e4m3"),
-    "qfloat8_e4m3fn": ("e4m3", "f8-e4m3"),
-    "qfloat8_e5m2": ("e5m2", "f8-e5m2"),
-}
-"""Types with a byte for a weight: number format and layout."""
-NARROW: Final = {"qint2": 2, "qint4": 4}
-"""Types with several weights to a byte, and their bits."""
 
 
 class QuantoConfig(Document):
@@ -67,12 +56,16 @@ class QuantoConfig(Document):
 
     quant_method: str | None = None
     weights: str | None = None
-    """`int8`, `int4`, `int2` or `float8`, for all modules."""
+    """`int8`, `int4`, `int2` or `float8`, for all modules; `int8` by default."""
     activations: str | None = None
     modules_to_not_convert: Annotated[tuple[str, ...] | None, Field(strict=False)] = (
         None
     )
     """Modules that stay 16-bit, as transformers reads them."""
+
+    def kind(self) -> str:
+        """Give the type of all modules, by the name that quanto has for it."""
+        return f"q{self.weights or 'int8'}"
 
     def by_module(self) -> dict[str, str]:
         """Give the type of each module that the map of a file names."""
@@ -102,30 +95,38 @@ def _claims(document: QuantoConfig) -> list[Claim]:
             "keep",
             Severity.NOTE,
             SUFFIX,
+            *read_by("quanto", "modules_to_not_convert"),
         )
         for number, text in enumerate(document.modules_to_not_convert or ())
     ]
     return kept + [
-        Claim((module,), Pattern(module, Syntax.EXACT), "quantize", None, SUFFIX)
-        for module in document.by_module()
+        Claim(
+            (module,),
+            Pattern(module, Syntax.EXACT),
+            "quantize",
+            None,
+            SUFFIX,
+            *read_by("quanto", "quanto_qmap"),
+        )
+        for module, kind in document.by_module().items()
+        if kind != "none"
     ]
 
 
 def _defects(document: QuantoConfig, place: Place) -> Iterator[Defect]:
     """Find the types that quanto does not have."""
-    known = {*BYTES, *NARROW, "none"}
     said: list[tuple[tuple[str, ...], str]] = [
         ((module, "weights"), kind) for module, kind in document.by_module().items()
     ]
     if document.weights is not None:
-        said.append((("weights",), f"q{document.weights}"))
+        said.append((("weights",), document.kind()))
     for parts, kind in said:
-        if kind not in known:
+        if kind not in KINDS:
             yield place.defect(
                 DefectKind.INVALID_VALUE,
                 f"weights is {kind!r}, which quanto does not have",
                 *parts,
-                expected=", ".join(sorted(known)),
+                expected=", ".join(KINDS),
                 actual=kind,
             )
     for key, own in document.__pydantic_extra__.items():
@@ -138,50 +139,47 @@ def _defects(document: QuantoConfig, place: Place) -> Iterator[Defect]:
             )
 
 
-def _scheme(kind: str, found: Found, scales: TensorInfo | None) -> Scheme | None:
-    """Name the scheme of a type; the size of a block shows by the number of scales."""
-    if kind in BYTES:
-        element, pack = BYTES[kind]
-        return Scaled(element, pack, ROW, FLOAT, "float", "none", "scale")
-    bits = NARROW.get(kind)
-    if bits is None:
-        return None
-    weights = found.codes.nbytes * 8 // bits
-    blocks = scales.shape[0] if scales is not None and scales.shape else 0
-    columns = weights // blocks if blocks else 0
-    return Integer(
-        bits,
-        "u8-split-low",
-        "unsigned",
-        Spread(0, columns, "flat-column"),
-        FLOAT,
-        Zero("shift", FLOAT),
-        "sequential",
-        "scale",
-    )
-
-
 def _lower(document: QuantoConfig, place: Place, indexes: Indexes | None) -> Lowered:
     index = None if indexes is None else indexes.get("")
-    kinds = {
-        place.pointer(module): kind for module, kind in document.by_module().items()
-    }
+    kinds = document.by_module()
+    by_pointer = {place.pointer(module): kind for module, kind in kinds.items()}
+    unnamed = None if kinds else document.kind()
 
     def make(name: str, found: Found, said: Entry | None) -> Weight | None:
-        if index is None or found.family not in {QUANTO, QUANTO_PACKED}:
+        kind = by_pointer[said.pointer] if said else unnamed
+        if found.family not in {QUANTO, QUANTO_PACKED} or kind is None:
             return None
-        kind = kinds[said.pointer] if said else f"q{document.weights}"
-        names = found.family.names
-        scheme = _scheme(kind, found, index.get(names.name(name, "scales")))
+        names = _names(kind)
+        shifts = None if index is None else index.get(names.name(name, "zeros"))
+        as_said = names is found.family.names
+        scheme = scheme_of(kind, found.codes if as_said else None, shifts)
         if scheme is None:
             return None
         pointer = said.pointer if said else place.pointer()
         return Weight(name, scheme, pointer, names=names)
 
-    saying = Saying(_claims(document), every_linear=False)
+    saying = Saying(_claims(document), every_linear=not kinds)
     component, defects = lower_stored(saying, place, index, make)
+    named = (*component.weights, *_not_stored(component, kinds, place))
+    component = replace(component, weights=named)
     found = (*defects, *_defects(document, place))
     return Lowered(Manifest("quanto", place.file, (component,)), found)
+
+
+def _names(kind: str) -> PartNames:
+    return (QUANTO_PACKED if kind in NARROW else QUANTO).names
+
+
+def _not_stored(
+    component: Component, kinds: Mapping[str, str], place: Place
+) -> Iterator[Weight]:
+    """Promise the modules of a map that are not stored quantized."""
+    stored = {weight.name for weight in component.weights}
+    for module, kind in kinds.items():
+        scheme = scheme_of(kind, None, None)
+        if scheme is not None and module + SUFFIX not in stored:
+            pointer = place.pointer(module)
+            yield Weight(module + SUFFIX, scheme, pointer, names=_names(kind))
 
 
 def _emit(manifest: Manifest) -> QuantoConfig:
@@ -200,9 +198,8 @@ def _kind(weight: Weight) -> str:
     scheme = weight.scheme
     if isinstance(scheme, Integer) and scheme.pack == "u8-split-low":
         return f"qint{scheme.bits}"
-    for kind, (element, pack) in BYTES.items():
-        made = Scaled(element, pack, ROW, FLOAT, "float", "none", "scale")
-        if scheme == made:
+    for kind in BYTES:
+        if scheme == scheme_of(kind, None, None):
             return kind
     raise EmitError(f"quanto has no words for {weight.name!r}: {scheme}")
 

@@ -31,7 +31,7 @@ from qmanifest.errors import EmitError
 from qmanifest.families import SCALED
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
+from qmanifest.patterns import Pattern, Syntax, read_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,6 +86,7 @@ def _claims(document: QuarkConfig) -> list[Claim]:
             "keep",
             Severity.NOTE,
             SUFFIX,
+            *read_by("quark", "exclude"),
         )
         for number, text in enumerate(document.exclude or ())
     ]
@@ -96,17 +97,17 @@ def _claims(document: QuarkConfig) -> list[Claim]:
             "quantize",
             Severity.WARNING,
             SUFFIX,
+            *read_by("quark", "layer_quant_config"),
         )
         for text in document.layer_quant_config or {}
     ]
 
 
-def _weight_spec(config: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Give the spec of the weights; of two levels, that of the codes."""
+def _weight_specs(config: Mapping[str, Any] | None) -> tuple[Mapping[str, Any], ...]:
+    """Give the specs of the weights: one, or one for each of two levels."""
     spec = (config or {}).get("weight")
-    if isinstance(spec, list) and spec:
-        spec = spec[0]
-    return spec if isinstance(spec, dict) else {}
+    specs = spec if isinstance(spec, list) else [spec]
+    return tuple(each for each in specs if isinstance(each, dict))
 
 
 def _defects(document: QuarkConfig, place: Place) -> Iterator[Defect]:
@@ -120,7 +121,15 @@ def _defects(document: QuarkConfig, place: Place) -> Iterator[Defect]:
         ),
     ]
     for parts, config in configs:
-        dtype = _weight_spec(config).get("dtype")
+        spec = next(iter(_weight_specs(config)), {})
+        dtype, group = spec.get("dtype"), spec.get("group_size")
+        if spec.get("qscheme") == "per_group" and (type(group) is not int or group < 1):
+            yield place.defect(
+                DefectKind.INVALID_VALUE,
+                f"per_group asks for a positive group_size; found {group!r}",
+                *parts,
+                "weight",
+            )
         if dtype is not None and str(dtype).lower() not in DTYPES:
             yield place.defect(
                 DefectKind.INVALID_VALUE,
@@ -144,12 +153,11 @@ def _lower(document: QuarkConfig, place: Place, indexes: Indexes | None) -> Lowe
         if index is None or found.family is not SCALED:
             return None
         own = layers[said.pointer] if said else document.global_quant_config
-        scales = index.get(SCALED.names.name(name, "scales"))
         scheme = scheme_of(
-            _weight_spec(own),
-            scales,
+            _weight_specs(own),
+            index.get(SCALED.names.name(name, "scales")),
+            index.get(SCALED.names.name(name, "zeros")),
             in_order=document.packs_in_order(),
-            zeros=SCALED.names.name(name, "zeros") in index,
         )
         if scheme is None:
             return None

@@ -1,6 +1,7 @@
 """Quark's specs of weights, and the scheme of each.
 
-Source: https://github.com/amd/Quark, `torch/export/nn/modules/realquantizer.py`.
+Source: https://github.com/amd/Quark, `torch/export/nn/modules/realquantizer.py`,
+`torch/utils/pack.py`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from qmanifest.dtypes import FLOAT
-from qmanifest.schemes import Extra, Integer, Opaque, OpaquePart, Scaled, Zero
+from qmanifest.schemes import Dim, Extra, Integer, Opaque, OpaquePart, Scaled, Zero
 from qmanifest.schemes.floats import E8M0, STATIC
 from qmanifest.spreads import Spread
 
@@ -21,18 +22,8 @@ if TYPE_CHECKING:
 
 INT4: Final = ("int4", "uint4")
 INT8: Final = ("int8", "uint8")
-SMALL: Final = (
-    "fp4",
-    "fp6_e2m3",
-    "mx",
-    "mx6",
-    "mx9",
-    "fp6_e3m2",
-    "int2",
-    "uint2",
-    "int3",
-)
-DTYPES: Final = (*INT4, *INT8, "fp8_e4m3", "fp8_e5m2", *SMALL)
+SMALL: Final = ("fp6_e3m2", "mx", "mx6", "mx9", "int2", "uint2", "int3")
+"""Dtypes that are not decoded here."""
 _ELEMENTS: Final = {
     "fp4": ("e2m1", "u8-nibbles"),
     "fp6_e2m3": ("e2m3", "u8-lsb"),
@@ -40,69 +31,113 @@ _ELEMENTS: Final = {
     "fp8_e5m2": ("e5m2", "f8-e5m2"),
 }
 """Number format and layout of a dtype."""
+DTYPES: Final = (*INT4, *INT8, *_ELEMENTS, *SMALL)
 _EXTRAS: Final[tuple[Extra, ...]] = (STATIC,)
+_CODES: Final[dict[str, tuple[Dim, ...]]] = {
+    "int8": (Dim("K"), Dim("N")),
+    "uint8": (Dim("K"), Dim("N")),
+    "fp6_e3m2": (Dim("N"), Dim("K", 4, 3)),
+    "mx": (Dim("N"), Dim("K", 32, 17)),
+}
+"""Shapes of codes that are not decoded, where they are known: 8 bits by groups lie
+inputs first, and a block of `mx` has its scale in front."""
 
 
 def scheme_of(
-    spec: Mapping[str, Any],
+    specs: tuple[Mapping[str, Any], ...],
     scales: TensorInfo | None,
+    zeros: TensorInfo | None,
     *,
     in_order: bool,
-    zeros: bool,
 ) -> Scheme | None:
     """Name the scheme of a spec; None where it has no dtype that is known.
 
     Args:
-        spec: of the weights, as the config has it.
+        specs: of the weights, as the config has them; the second of two may be that
+            of the scales.
         scales: the stored scales, whose shape tells one from one for each output.
+        zeros: the stored zero points.
         in_order: whether packed codes follow each other plainly.
-        zeros: whether zero points are stored.
 
     """
+    spec = specs[0] if specs else {}
     dtype = str(spec.get("dtype")).lower()
+    if len(specs) > 1:
+        return _two_levels(dtype, spec, specs[1]) if dtype in DTYPES else None
+    if spec.get("scale_format") == "e5m3":
+        return _opaque(dtype, 0)
     if dtype in INT4:
-        return _int4(dtype, spec, in_order=in_order, zeros=zeros)
+        return _int4(dtype, spec, scales, zeros, in_order=in_order)
     if dtype in _ELEMENTS:
         return _floats(dtype, spec, scales)
-    if dtype == "int8" and spec.get("qscheme") != "per_group":
-        return Scaled(
-            "i8",
-            "i8",
-            _whole(scales),
-            FLOAT,
-            "float",
-            "none",
-            "float32",
-            extras=_EXTRAS,
-        )
-    return _opaque(dtype) if dtype in DTYPES else None
+    if dtype in INT8 and spec.get("qscheme") != "per_group":
+        return _int8(dtype, spec, scales, zeros)
+    return _opaque(dtype, _group(spec)) if dtype in DTYPES else None
 
 
 def _group(spec: Mapping[str, Any]) -> int:
     """Read the group size; 0 where a row, or all, shares a scale."""
     size = spec.get("group_size")
-    grouped = spec.get("qscheme") in {"per_group", "per_block"}
+    grouped = spec.get("qscheme") == "per_group"
     return size if grouped and type(size) is int and size > 0 else 0
 
 
 def _int4(
-    dtype: str, spec: Mapping[str, Any], *, in_order: bool, zeros: bool
+    dtype: str,
+    spec: Mapping[str, Any],
+    scales: TensorInfo | None,
+    zeros: TensorInfo | None,
+    *,
+    in_order: bool,
 ) -> Integer:
-    """Make 4-bit integers, eight outputs to a word, inputs first."""
-    rows = "i32-lsb" if in_order else "i32-awq"
-    signed = dtype == "int4"
-    zero = Zero("code", ("I32",), rows) if zeros else Zero("none")
+    """Make 4-bit integers, eight to a word; groups lie inputs first."""
+    rows, group = "i32-lsb" if in_order else "i32-awq", _group(spec)
+    spread = Spread(1, group, "transposed") if group else _whole(spec, scales)
     return Integer(
         4,
-        f"{rows}-across",
-        "signed" if signed else "unsigned",
-        Spread(1, _group(spec), "transposed"),
+        f"{rows}-across" if group else rows,
+        "signed" if dtype == "int4" else "unsigned",
+        spread,
         FLOAT,
-        zero,
+        _zero(dtype, spec, zeros, "" if spread.form in {"one", "scalar"} else rows),
         "sequential",
         "float32",
         _EXTRAS,
     )
+
+
+def _int8(
+    dtype: str,
+    spec: Mapping[str, Any],
+    scales: TensorInfo | None,
+    zeros: TensorInfo | None,
+) -> Integer:
+    """Make a byte for each integer, with a scale for a row or for all."""
+    pack = "i8" if dtype == "int8" else "u8"
+    return Integer(
+        8,
+        pack,
+        "signed" if dtype == "int8" else "unsigned",
+        _whole(spec, scales),
+        FLOAT,
+        _zero(dtype, spec, zeros, ""),
+        "sequential",
+        "float32",
+        _EXTRAS,
+    )
+
+
+def _zero(
+    dtype: str, spec: Mapping[str, Any], zeros: TensorInfo | None, pack: str
+) -> Zero:
+    """Make the zero point: as is stored, and there has to be one where it counts."""
+    if zeros is None and spec.get("symmetric") is not False:
+        return Zero("none")
+    if spec.get("zero_point_type") == "float32":
+        return Zero("code", FLOAT)
+    if dtype in INT8:
+        return Zero("code", ("I8",) if dtype == "int8" else ("U8",))
+    return Zero("code", ("I32",), pack, signed=bool(pack) and dtype == "int4")
 
 
 def _floats(dtype: str, spec: Mapping[str, Any], scales: TensorInfo | None) -> Scaled:
@@ -114,27 +149,51 @@ def _floats(dtype: str, spec: Mapping[str, Any], scales: TensorInfo | None) -> S
         return Scaled(
             element, pack, Spread(1, group or 32), E8M0, "e8m0", "none", "float32"
         )
-    spread = Spread(1, group) if group else _whole(scales)
+    spread = Spread(1, group) if group else _whole(spec, scales)
     return Scaled(
         element, pack, spread, FLOAT, "float", "none", "float32", extras=_EXTRAS
     )
 
 
-def _whole(scales: TensorInfo | None) -> Spread:
-    """Tell one scale for a weight from one for each output."""
-    shape = () if scales is None else scales.shape
-    if shape in {(), (1,)}:
-        return Spread(0, 0, "one" if shape else "scalar")
-    form: Form = "vector" if len(shape) == 1 else "table"
+def _whole(spec: Mapping[str, Any], scales: TensorInfo | None) -> Spread:
+    """Tell one scale for a weight from one for each output, or for each tile."""
+    tile = spec.get("block_size")
+    if spec.get("qscheme") == "per_block" and isinstance(tile, list) and len(tile) > 1:
+        return Spread(int(tile[-2]), int(tile[-1]))
+    shape = None if scales is None else scales.shape
+    if spec.get("qscheme") == "per_tensor" or shape in {(), (1,)}:
+        return Spread(0, 0, "one" if shape == (1,) else "scalar")
+    form: Form = "table" if shape and len(shape) > 1 else "vector"
     return Spread(1, 0, form)
 
 
-def _opaque(dtype: str) -> Opaque:
+def _two_levels(
+    dtype: str, spec: Mapping[str, Any], second: Mapping[str, Any]
+) -> Scheme:
+    """Make NVFP4, where a weight's own scale comes on top of FP8 ones."""
+    scale = str(second.get("dtype")).lower()
+    if dtype != "fp4" or scale != "fp8_e4m3" or second.get("qscheme") != "per_tensor":
+        return _opaque(f"{dtype}-{scale}", 0)
+    return Scaled(
+        "e2m1",
+        "u8-nibbles",
+        Spread(1, _group(spec) or 16),
+        ("F8_E4M3",),
+        "e4m3",
+        "multiply",
+        "float32",
+        extras=_EXTRAS,
+    )
+
+
+def _opaque(dtype: str, group: int) -> Opaque:
     """Make a weight whose values are not decoded."""
+    known = _CODES.get(dtype)
+    table = (Dim("K", group), Dim("N")) if dtype in INT8 and group else None
     parts = (
-        OpaquePart("codes", ("U8", "I8", "I32", "I16"), None),
-        OpaquePart("scales", (*FLOAT, *E8M0), None, optional=True),
+        OpaquePart("codes", ("U8", "I8", "I32", "I16"), known),
+        OpaquePart("scales", (*FLOAT, *E8M0, "F8_E4M3"), table, dtype.startswith("mx")),
         OpaquePart("zeros", ("U8", "I8", "I32", *FLOAT), None, optional=True),
     )
     bits = next((int(char) for char in dtype if char.isdigit()), 0)
-    return Opaque(f"quark-{dtype}", bits, 0, parts)
+    return Opaque(f"quark-{dtype}", bits, group, parts)

@@ -9,6 +9,7 @@ docs/dialects/torchao.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import Field
@@ -27,33 +28,29 @@ from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
-from qmanifest.dialects.torchao_schemes import (
-    KINDS,
-    MX,
-    known,
-    scheme_as_stored,
-    width_of,
-)
+from qmanifest.dialects.torchao_defects import contradiction, impossible
+from qmanifest.dialects.torchao_emit import quant_type
+from qmanifest.dialects.torchao_said import BY_NAME, TABLES, WAY, said_by
+from qmanifest.dialects.torchao_schemes import scheme_as_stored
 from qmanifest.errors import EmitError
 from qmanifest.families import TORCHAO
-from qmanifest.findings import DefectKind, Severity
+from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax
-from qmanifest.schemes import Integer, Scaled
+from qmanifest.patterns import Pattern, Syntax, read_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from qmanifest.evidence import Found
     from qmanifest.findings import Defect
-    from qmanifest.manifest import Entry
+    from qmanifest.manifest import Component, Entry, Kept
 
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
-BY_NAME: Final = ("FqnToConfig", "ModuleFqnToConfig")
-"""Configs that have one for each module."""
 REGEX: Final = "re:"
+"""How a key starts that is a regular expression."""
 DEFAULT: Final = "_default"
+"""The key of what no other key names."""
 
 
 class TorchAoConfig(TolerantDocument):
@@ -80,16 +77,18 @@ class TorchAoConfig(TolerantDocument):
         found = self.quant_type.get("default", self.quant_type)
         return found if isinstance(found, dict) else {}
 
-    def by_module(self) -> dict[str, Any]:
-        """Give the config of each module; null keeps it as it is."""
+    def by_module(self) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+        """Give the config of each module, and where the table lies in the document.
+
+        A config of null keeps its module as it is.
+        """
         config = self.config()
         data = config.get("_data")
-        if config.get("_type") not in BY_NAME or not isinstance(data, dict):
-            return {}
-        for key in ("fqn_to_config", "module_fqn_to_config"):
-            if isinstance(data.get(key), dict):
-                return dict(data[key])
-        return {}
+        if config.get("_type") in BY_NAME and isinstance(data, dict):
+            for key in TABLES:
+                if isinstance(table := data.get(key), dict) and table:
+                    return (*WAY, "_data", key), table
+        return WAY, {}
 
 
 def _locate(raw: Raw) -> tuple[Keys, ...]:
@@ -101,7 +100,11 @@ def _components(_document: TorchAoConfig, place: Place) -> tuple[ComponentNames,
 
 
 def _claims(document: TorchAoConfig) -> list[Claim]:
-    """List what stays 16-bit: transformers' list, and modules without a config."""
+    """List what stays 16-bit, and what has a config of its own; the first decides.
+
+    torchao asks for names before it asks for expressions, of parameters before those
+    of modules.
+    """
     kept = [
         Claim(
             ("modules_to_not_convert", number),
@@ -109,88 +112,81 @@ def _claims(document: TorchAoConfig) -> list[Claim]:
             "keep",
             Severity.NOTE,
             SUFFIX,
+            *read_by("torchao", "modules_to_not_convert"),
         )
         for number, text in enumerate(document.modules_to_not_convert or ())
     ]
-    return kept + [
+    way, table = document.by_module()
+    own = [
         Claim(
-            ("quant_type", "default", "_data", name),
+            (*way, name),
             Pattern(name, Syntax.REGEX if name.startswith(REGEX) else Syntax.EXACT),
-            "keep",
-            Severity.NOTE,
-            SUFFIX,
+            "keep" if config is None else "quantize",
+            Severity.NOTE if name.startswith(REGEX) else Severity.WARNING,
+            "" if name.endswith(SUFFIX) else SUFFIX,
+            *read_by("torchao", "quant_type"),
         )
-        for name, own in document.by_module().items()
-        if own is None and name != DEFAULT
+        for name, config in table.items()
+        if name != DEFAULT
     ]
+    return [*kept, *sorted(own, key=_rank)]
 
 
-def _defects(document: TorchAoConfig, place: Place) -> Iterator[Defect]:
-    """Find what no reader takes."""
-    yield from document.unknown(place)
-    kind = document.config().get("_type")
-    if not known(kind) and kind not in BY_NAME:
-        yield place.defect(
-            DefectKind.INVALID_VALUE,
-            f"quant_type {kind!r} is no torchao config that is known",
-            "quant_type",
-            expected=", ".join(sorted({*KINDS, *BY_NAME})),
-            actual=str(kind),
-            severity=Severity.WARNING,
-        )
+def _rank(claim: Claim) -> tuple[bool, bool]:
+    return claim.pattern.text.startswith(REGEX), bool(claim.appended)
 
 
 def _lower(document: TorchAoConfig, place: Place, indexes: Indexes | None) -> Lowered:
     index = None if indexes is None else indexes.get("")
-    bits = width_of(document.config())
+    way, table = document.by_module()
+    configs = {place.pointer(*way, name): own for name, own in table.items()}
+    whole = place.pointer(*way, DEFAULT) if table else place.pointer("quant_type")
+    configs.setdefault(whole, None if table else document.config())
+    contradictions: dict[str, Defect] = {}
 
-    def make(name: str, found: Found, _said: Entry | None) -> Weight | None:
-        if index is None or found.family is not TORCHAO:
+    def make(name: str, found: Found, said: Entry | None) -> Weight | None:
+        if index is None or found.family not in TORCHAO:
             return None
-        names = TORCHAO.names
+        names = found.family.names
+        pointer = said.pointer if said else whole
+        config = configs.get(pointer)
+        if table and config is None:
+            return None
+        own = said_by(config if isinstance(config, dict) else {})
         others = {
             role: index.get(names.name(name, role))
             for role in ("scales", "zeros", "global_scale")
         }
-        scheme = scheme_as_stored(bits, found.codes, others)
-        if scheme is None:
-            return None
-        return Weight(name, scheme, place.pointer("quant_type"), names=names)
+        if own.contradicts(found.codes, others["scales"]):
+            defect = contradiction(place, pointer, name, own, found.codes)
+            contradictions.setdefault(pointer, defect)
+        scheme = scheme_as_stored(own, found.codes, others)
+        return Weight(name, scheme, pointer, names=names)
 
-    saying = Saying(_claims(document), every_linear=False)
+    every = not table or configs.get(whole) is not None
+    saying = Saying(_claims(document), every_linear=every)
     component, defects = lower_stored(saying, place, index, make)
-    found = (*defects, *_defects(document, place))
+    component = replace(component, kept=_kept(component))
+    found = (*defects, *impossible(document, place), *contradictions.values())
     return Lowered(Manifest("torchao", place.file, (component,)), found)
+
+
+def _kept(component: Component) -> tuple[Kept, ...]:
+    """Leave out what a line that comes first quantizes."""
+    first: dict[str, str] = {}
+    for entry in component.entries:
+        for name in entry.matches:
+            first.setdefault(name, entry.pointer)
+    return tuple(each for each in component.kept if first[each.name] == each.pointer)
 
 
 def _emit(manifest: Manifest) -> TorchAoConfig:
     if len(manifest.components) != 1:
         raise EmitError("torchao describes one model")
     (component,) = manifest.components
-    kinds = {_config_of(weight) for weight in component.weights}
-    if len(kinds) != 1:
-        raise EmitError(
-            f"torchao has one config for all modules here, not {len(kinds)}"
-        )
-    document = {
-        "quant_method": "torchao",
-        "quant_type": {"default": {"_type": kinds.pop(), "_version": 2, "_data": {}}},
-    }
-    return emitted(TorchAoConfig, document)
-
-
-def _config_of(weight: Weight) -> str:
-    """Name the torchao config that makes such a weight."""
-    scheme = weight.scheme
-    if isinstance(scheme, Integer) and scheme.pack == "i8":
-        return (
-            "Int8WeightOnlyConfig" if not scheme.group_size else "IntxWeightOnlyConfig"
-        )
-    if isinstance(scheme, Scaled) and scheme.element == "e4m3":
-        return "Float8WeightOnlyConfig" if scheme.scale_format == "float" else MX[0]
-    if isinstance(scheme, Scaled) and scheme.global_scale == "multiply":
-        return "NVFP4WeightOnlyConfig"
-    raise EmitError(f"torchao has no words for {weight.name!r}: {weight.scheme}")
+    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+    document = {"quant_method": "torchao", "quant_type": quant_type(component)}
+    return emitted(TorchAoConfig, {**document, "modules_to_not_convert": kept or None})
 
 
 DIALECT: Final = Dialect(

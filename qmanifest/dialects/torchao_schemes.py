@@ -1,15 +1,16 @@
-"""What torchao's configs make of a weight, told by the fields that are stored.
+"""What a torchao config makes of a weight, told by the fields that are stored.
 
-Source: https://github.com/pytorch/ao, `quantization/quant_api.py` and the tensor
-subclasses that it names.
+Source: https://github.com/pytorch/ao, the tensor subclasses of
+`quantization/quantize_/workflows` and `prototype/mx_formats`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from qmanifest.dialects.torchao_said import INT4, MX, NVFP4, Said
 from qmanifest.dtypes import FLOAT
-from qmanifest.schemes import Integer, Opaque, OpaquePart, Scaled, Zero
+from qmanifest.schemes import Dim, Integer, Opaque, OpaquePart, Scaled, Zero
 from qmanifest.spreads import Spread
 
 if TYPE_CHECKING:
@@ -19,60 +20,62 @@ if TYPE_CHECKING:
     from qmanifest.spreads import Form
     from qmanifest.tensors import Shape, TensorInfo
 
-INT8: Final = ("Int8WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig")
-INTX: Final = (
-    "IntxWeightOnlyConfig",
-    "Int8DynamicActivationIntxWeightConfig",
-    "Int8DynamicActivationInt4WeightConfig",
+TILE: Final = 128
+"""Outputs, or inputs, of a tile of block-wise FP8."""
+TILED: Final = (
+    Dim("N", 8),
+    Dim("K", 128),
+    Dim("one", times=32),
+    Dim("one", times=4),
 )
-FP8: Final = (
-    "Float8WeightOnlyConfig",
-    "Float8DynamicActivationFloat8WeightConfig",
-    "Float8StaticActivationFloat8WeightConfig",
-)
-MX: Final = ("MXDynamicActivationMXWeightConfig", "MXFPInferenceConfig")
-NVFP4: Final = ("NVFP4WeightOnlyConfig", "NVFP4DynamicActivationNVFP4WeightConfig")
-INT4: Final = ("Int4WeightOnlyConfig", "Float8DynamicActivationInt4WeightConfig")
-KINDS: Final = (*INT8, *INTX, *FP8, *MX, *NVFP4, *INT4)
-"""torchao's configs; old files write them in lower case, `int8_weight_only`."""
-_DTYPES: Final = {f"int{bits}": bits for bits in range(1, 9)}
+"""Words of int4 that lie in tiles, as a CUDA kernel reads them."""
 
 
 def scheme_as_stored(
-    bits: int, codes: TensorInfo, others: Mapping[str, TensorInfo | None]
-) -> Scheme | None:
-    """Name the scheme of a weight by its fields; None where they are no weight's.
+    said: Said, codes: TensorInfo, others: Mapping[str, TensorInfo | None]
+) -> Scheme:
+    """Name the scheme of a weight by its fields, where the config leaves it open.
 
     Args:
-        bits: width of integer codes, as the config says; a code fills a byte anyway.
+        said: what the config says of the weight.
         codes: the field `qdata`.
         others: the fields `scale`, `zero_point` and `per_tensor_scale`, by role.
 
     """
     scales = others.get("scales")
-    if scales is None or len(codes.shape) != 2:  # noqa: PLR2004 - a matrix
-        return _opaque(codes)
+    if said.kind in INT4 or codes.dtype == "I32":
+        return _int4(said.group or TILE, codes)
     if codes.dtype == "I8":
-        return _integers(bits, codes.shape, scales, others.get("zeros"))
-    if codes.dtype == "F8_E4M3":
-        return _floats("e4m3", "f8-e4m3", codes.shape, scales, others)
-    if codes.dtype == "U8" and scales.dtype in {"F8_E4M3", "F8_E8M0"}:
-        n, half = codes.shape
-        return _floats("e2m1", "u8-nibbles", (n, 2 * half), scales, others)
-    return _opaque(codes)
+        return _integers(said, codes.shape, scales, others.get("zeros"))
+    if codes.dtype in {"F8_E4M3", "F8_E5M2"}:
+        element = codes.dtype.removeprefix("F8_").lower()
+        mx = said.kind in MX or (scales is not None and scales.dtype not in FLOAT)
+        if mx:
+            return _groups(element, f"f8-{element}", 32, codes.shape, others)
+        return _tiled(element, codes.shape, scales)
+    *lead, half = codes.shape or (0,)
+    nv = scales.dtype == "F8_E4M3" if scales is not None else said.kind in NVFP4
+    group = 16 if nv else 32
+    return _groups("e2m1", "u8-nibbles", group, (*lead, 2 * half), others)
 
 
 def _integers(
-    bits: int, shape: Shape, scales: TensorInfo, zeros: TensorInfo | None
+    said: Said, shape: Shape, scales: TensorInfo | None, zeros: TensorInfo | None
 ) -> Integer:
     """Make integers with a code to a byte, and a scale for a row or a group of it."""
-    columns = scales.shape[-1] if len(scales.shape) > 1 else 1
-    group = 0 if columns == 1 else -(-shape[-1] // columns)
+    group = said.group
+    if scales is not None and scales.shape in {(), (1,), (1, 1)}:
+        spread = Spread(0, 0, "table" if scales.shape[1:] else "one")
+        spread = spread if scales.shape else Spread(0, 0, "scalar")
+    else:
+        if group is None:
+            group = _evenly(shape, scales)
+        spread = Spread(1, group)
     return Integer(
-        bits,
+        said.bits,
         "i8",
         "signed",
-        Spread(1, group),
+        spread,
         FLOAT,
         Zero("none") if zeros is None else Zero("code", ("I8",)),
         "sequential",
@@ -80,68 +83,68 @@ def _integers(
     )
 
 
-def _floats(
+def _evenly(shape: Shape, scales: TensorInfo | None) -> int:
+    """Tell the group size by the number of scales, where they divide a row evenly."""
+    columns = scales.shape[-1] if scales is not None and scales.shape[1:] else 1
+    width = shape[-1] if shape else 0
+    return width // columns if columns > 1 and width % columns == 0 else 0
+
+
+def _groups(
     element: str,
     pack: str,
+    group: int,
     shape: Shape,
-    scales: TensorInfo,
     others: Mapping[str, TensorInfo | None],
 ) -> Scaled:
-    """Make small floats with a scale for a row, a tile, or a group of inputs."""
-    if scales.dtype in FLOAT:
-        spread, scale_format = _tiles(shape, scales.shape), "float"
-    else:
-        group = 16 if scales.dtype == "F8_E4M3" else 32
-        plain = Spread(1, group)
-        form: Form = "table" if scales.shape == plain.shape(shape) else "swizzled"
-        spread = Spread(1, group, form)
-        scale_format = "e4m3" if scales.dtype == "F8_E4M3" else "e8m0"
-    whole = others.get("global_scale")
-    dtypes = FLOAT if scale_format == "float" else (scales.dtype,)
+    """Make small floats with a byte of scale for a group, in rows or in tiles."""
+    scales, plain = others.get("scales"), Spread(1, group)
+    is_plain = scales is None or scales.shape == plain.shape(shape)
+    form: Form = "table" if is_plain else "swizzled"
+    nv = group != 32  # noqa: PLR2004 - inputs of a group of MX formats
     return Scaled(
         element,
         pack,
-        spread,
-        dtypes,
-        scale_format,
-        "none" if whole is None else "multiply",
+        Spread(1, group, form),
+        ("F8_E4M3",) if nv else ("F8_E8M0", "U8"),
+        "e4m3" if nv else "e8m0",
+        "none" if others.get("global_scale") is None else "multiply",
         "BF16",
     )
 
 
-def _tiles(shape: Shape, scales: Shape) -> Spread:
-    """Tell the tile of a scale: whole rows, or what divides the weight evenly."""
-    if len(scales) != 2:  # noqa: PLR2004 - a table
-        return Spread(0, 0, "one" if scales else "scalar")
-    rows, columns = (
-        0 if count == 1 else -(-size // count)
-        for size, count in zip(shape, scales, strict=True)
+def _tiled(element: str, shape: Shape, scales: TensorInfo | None) -> Scaled:
+    """Make FP8 with a scale for the weight, a row, or a tile."""
+    spread = Spread(1, 0)
+    stored = None if scales is None else scales.shape
+    if stored == ():
+        spread = Spread(0, 0, "scalar")
+    elif stored == (1,):
+        spread = Spread(0, 0, "one")
+    else:
+        sizes = ((0, 0), (1, TILE), (TILE, TILE))
+        tables = (Spread(rows, columns) for rows, columns in sizes)
+        spread = next((each for each in tables if each.shape(shape) == stored), spread)
+    return Scaled(
+        element, f"f8-{element}", spread, FLOAT, "float", "none", rounds="BF16"
     )
-    return Spread(rows, columns)
 
 
-def _opaque(codes: TensorInfo) -> Opaque:
+def _int4(group: int, codes: TensorInfo) -> Opaque:
     """Make a weight whose values are not decoded: packed int4, and tiles of it."""
+    if len(codes.shape) == len(TILED) and codes.dtype == "I32":
+        tiles = (
+            OpaquePart("codes", ("I32",), TILED),
+            OpaquePart("scale_and_zero", FLOAT, None),
+        )
+        return Opaque("torchao-int4-tiles", 4, group, tiles)
+    words = 8 if codes.dtype == "I32" else 2
+    table = (Dim("K", group), Dim("N"))
+    lead = tuple(Dim("one", times=size) for size in codes.shape[:-2])
+    zeros = ("I8",) if codes.dtype == "I32" else FLOAT
     parts = (
-        OpaquePart("codes", (codes.dtype,), None),
-        OpaquePart("scales", FLOAT, None, optional=True),
-        OpaquePart("zeros", FLOAT, None, optional=True),
+        OpaquePart("codes", (codes.dtype,), (*lead, Dim("N"), Dim("K", words))),
+        OpaquePart("scales", FLOAT, (*lead, *table)),
+        OpaquePart("zeros", zeros, (*lead, *table)),
     )
-    return Opaque("torchao-int4", 4, 0, parts)
-
-
-def width_of(config: Mapping[str, Any]) -> int:
-    """Read the width of integer codes off a torchao config; 8 where it has none."""
-    data = config.get("_data")
-    kind = str(config.get("_type"))
-    said = data.get("weight_dtype") if isinstance(data, dict) else None
-    if isinstance(said, dict):
-        said = said.get("_data")
-    default = 4 if "Int4" in kind else 8
-    return _DTYPES.get(str(said), default)
-
-
-def known(kind: object) -> bool:
-    """Whether torchao has a config of this name, in today's or in the old spelling."""
-    plain = {name.removesuffix("Config").lower() for name in KINDS}
-    return str(kind).removesuffix("Config").replace("_", "").lower() in plain
+    return Opaque("torchao-int4", 4, group, parts)

@@ -1,7 +1,7 @@
 """Formats that are recognised and measured, and whose values are not decoded here.
 
 Each is a file that calls `undecoded` with its name, its tensors and their shapes. The
-document is kept as it is stored: what its keys mean is not judged.
+document is kept as it is stored; of its keys only their types are judged.
 """
 
 from __future__ import annotations
@@ -26,19 +26,22 @@ from qmanifest.errors import EmitError
 from qmanifest.manifest import Manifest, Weight
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from qmanifest.evidence import Found
     from qmanifest.families import Family
     from qmanifest.manifest import Entry
     from qmanifest.schemes import Opaque
+    from qmanifest.tensors import TensorInfo
 
-MakeScheme: TypeAlias = "Callable[[Found], Opaque]"
-"""Makes the scheme of a weight from its codes as they are stored."""
+Parts: TypeAlias = "Mapping[str, TensorInfo]"
+"""The stored parts of a weight by role, its codes among them."""
+MakeScheme: TypeAlias = "Callable[[Parts], Opaque]"
+"""Makes the scheme of a weight from its parts as they are stored."""
 
 
 class UndecodedConfig(Document):
-    """A document of which only the method counts."""
+    """A document of which only the method counts; other keys are kept as they are."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Any] = Field(init=False)
@@ -80,9 +83,14 @@ def undecoded(
         _document: UndecodedConfig, place: Place, indexes: Indexes | None
     ) -> Lowered:
         def weight(name: str, found: Found, _said: Entry | None) -> Weight | None:
-            if found.family is not family:
+            if index is None or found.family is not family:
                 return None
-            return Weight(name, make(found), place.pointer(), names=family.names)
+            parts = {"codes": found.codes}
+            for role, _ in family.names.suffixes:
+                tensor = index.get(family.names.name(name, role))
+                if tensor is not None:
+                    parts[role] = tensor
+            return Weight(name, make(parts), place.pointer(), names=family.names)
 
         index = None if indexes is None else indexes.get("")
         saying = Saying((), every_linear=False)

@@ -9,6 +9,7 @@ from qmanifest.rules import (
     across,
     advice,
     config,
+    described,
     entries,
     files,
     fused,
@@ -24,6 +25,7 @@ from qmanifest.rules import (
     readers,
     reference,
     shards,
+    stated,
     values,
 )
 
@@ -40,6 +42,7 @@ _FAMILIES: Final[tuple[tuple[Rule, ...], ...]] = (
     part_dtypes.RULES,
     shards.RULES,
     index.RULES,
+    described.RULES,
     values.RULES,
     readers.RULES,
     left_dense.RULES,
@@ -47,6 +50,7 @@ _FAMILIES: Final[tuple[tuple[Rule, ...], ...]] = (
     padded.RULES,
     orders.RULES,
     padding.RULES,
+    stated.RULES,
     reference.RULES,
     across.RULES,
     advice.RULES,

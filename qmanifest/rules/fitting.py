@@ -90,7 +90,7 @@ class Fit:
         return (*whole[:-1], inputs) if 0 < inputs <= whole[-1] else None
 
     def _listed(self, whole: Shape | None) -> Shape | None:
-        """Give `whole` as many inputs as have a group listed, where words are padded."""
+        """Give `whole` as many inputs as are listed, where words are padded."""
         listed = self.stored.get("g_idx")
         if whole is None or listed is None or len(listed.shape) != 1:
             return None
@@ -161,6 +161,9 @@ class Fit:
     @cached_property
     def fault(self) -> Fault | None:
         """What is wrong, as one word; None where the promise is kept."""
+        scheme = self.weight.scheme
+        if isinstance(scheme, Opaque) and scheme.stored[0].dims is None:
+            return None  # nothing says what shape the codes have
         if self.shape is not None and not self.uneven:
             known = self.witness
             wide = known is not None and _is_other(self.shape, known)

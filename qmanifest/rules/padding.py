@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmanifest.checkpoint import Checkpoint
+    from qmanifest.layouts import Layout
     from qmanifest.rules.fitting import Fit
 
 
@@ -30,24 +31,32 @@ def padding(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer again.
     """
     for fit in fits(checkpoint):
-        scheme, layout = fit.weight.scheme, LAYOUTS.get(fit.weight.scheme.pack)
-        down = isinstance(layout, TurnedLayout) and layout.is_turned
-        row = layout.row if isinstance(layout, TurnedLayout) and down else layout
-        padded = isinstance(row, RowLayout) and row.padded
-        along = not isinstance(layout, TurnedLayout) or layout.along == "inputs"
-        if padded and along and fit.shape and fit.fault is None:
+        scheme = fit.weight.scheme
+        words = _padded(LAYOUTS.get(scheme.pack))
+        if words and fit.shape and fit.fault is None:
+            row, down = words
             used = fit.shape[-1] * scheme.bits % row.word_bits
             if used:
                 yield from _tails(checkpoint, fit, used, down=down)
 
 
+def _padded(layout: Layout | None) -> tuple[RowLayout, bool] | None:
+    """Say how codes follow each other along the inputs, where words may be padded.
+
+    The words of an output follow each other along the last axis, or, where that is
+    true beside the layout, along the last but one.
+    """
+    if isinstance(layout, RowLayout) and layout.padded:
+        return layout, False
+    if isinstance(layout, TurnedLayout) and layout.row.padded and layout.is_turned:
+        return (layout.row, True) if layout.along == "inputs" else None
+    return None
+
+
 def _tails(
     checkpoint: Checkpoint, fit: Fit, used: int, *, down: bool
 ) -> Iterator[Problem]:
-    """Look at the last word of every output, of which `used` bits are codes.
-
-    With `down` the words of an output follow each other along the last axis but one.
-    """
+    """Look at the last word of every output, of which `used` bits are codes."""
     stored, codes = fit.bytes_of("codes"), fit.codes
     if not stored:
         return
@@ -58,9 +67,9 @@ def _tails(
     wrong = sum(word >> used > 0 for word in last)
     if wrong:
         yield Problem(
-            f"{wrong:,} of {len(last):,} outputs of {codes.name!r} ({codes}) have bits "
-            f"set after their last code: {fit.weight.name!r} is {list(fit.shape or ())} "
-            f"in {fit.weight.scheme.bits} bits",
+            f"{wrong:,} of {len(last):,} outputs of {codes.name!r} ({codes}) have "
+            f"bits set after their last code: {fit.weight.name!r} is "
+            f"{list(fit.shape or ())} in {fit.weight.scheme.bits} bits",
             (
                 Location(
                     codes.file, tensor=codes.name, byte_range=(codes.begin, codes.end)

@@ -86,6 +86,8 @@ def orphan_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
             continue
         declared = {stem(weight.name) for weight in each.component.weights}
         declared |= {kept.name for kept in each.component.kept}
+        evidence = each.store.evidence
+        declared |= {stem(name) for name in (*evidence.bereft, *evidence.packed)}
         for name, base in sorted(companions):
             if base not in declared and name not in declared:
                 yield from _alone(each.store, base, each.store.index[name])

@@ -9,7 +9,8 @@ from qmanifest.dtypes import FLOAT
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.zero_points import other_conventions
-from qmanifest.schemes import Affine, ZeroPoint
+from qmanifest.schemes import Affine, Integer, ZeroPoint
+from qmanifest.spreads import PADDED_FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,11 +52,12 @@ def _problem(
     )
 
 
-def _is_affine(counts: Counts) -> bool:
-    """Whether the scales are of MLX's affine weights, or of their kin."""
-    return counts.weight is None or isinstance(
-        counts.weight.scheme, (Affine, ZeroPoint)
-    )
+def _is_never_zero(counts: Counts) -> bool:
+    """Whether no writer makes a scale of zero, though a group may be constant."""
+    scheme = counts.weight.scheme if counts.weight else None
+    if isinstance(scheme, Integer):
+        return scheme.spread.form not in PADDED_FORMS
+    return isinstance(scheme, (Affine, ZeroPoint))
 
 
 _UNITS = {
@@ -107,7 +109,7 @@ def zero_scale(checkpoint: Checkpoint) -> Iterator[Problem]:
     """
     for counts in _scanned(checkpoint):
         every = counts.elements == counts.zeros
-        if counts.zeros and (every or _is_affine(counts)):
+        if counts.zeros and (every or _is_never_zero(counts)):
             problem = _problem(
                 checkpoint,
                 counts,

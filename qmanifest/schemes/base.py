@@ -26,6 +26,8 @@ class Extra:
     shape: Shape | None = None
     optional: bool = False
     """Whether readers do without it."""
+    value: int | None = None
+    """The number that it has to hold, where the scheme says it."""
 
 
 def packed_shape(shape: Shape | None, pack: str, bits: int) -> Shape | None:

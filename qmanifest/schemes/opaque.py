@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from qmanifest.schemes.base import line
+from qmanifest.tensors import Shape
 
 if TYPE_CHECKING:
     from qmanifest.schemes.base import Parts
-    from qmanifest.tensors import Shape
 
 Axis: TypeAlias = Literal["N", "K", "one"]
 
@@ -51,6 +51,8 @@ class Opaque:
     """Inputs that share a scale; 0 where nothing tells."""
     stored: tuple[OpaquePart, ...]
     """The parts; the first holds the codes."""
+    shape: Shape | None = None
+    """Logical shape, where other parts than the codes tell it."""
     pack: str = "opaque"
     kind: Literal["opaque"] = "opaque"
 
@@ -62,11 +64,14 @@ class Opaque:
     def logical(self, codes: Shape) -> Shape | None:
         """Shape of the weight whose codes are stored in shape `codes`, if it shows."""
         dims = self.stored[0].dims
+        if self.shape is not None:
+            return self.shape
         if dims is None or len(codes) != len(dims):
             return None
         found = {
             dim.axis: size // dim.times * dim.divisor
             for dim, size in zip(dims, codes, strict=True)
+            if dim.times
         }
         return (found["N"], found["K"]) if {"N", "K"} <= found.keys() else None
 

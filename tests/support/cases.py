@@ -29,6 +29,7 @@ class File(_Strict):
     header: str | None = None
     tail: str = ""
     cut: int = 0
+    metadata: dict[str, str] = {"format": "pt"}
 
 
 class Case(_Strict):
@@ -70,7 +71,7 @@ class Case(_Strict):
                 file.header,
                 tail=file.tail.encode(),
                 cut=file.cut,
-                metadata={"format": "pt"},
+                metadata=file.metadata,
             )
         for name, target in self.links.items():
             _made(folder / name).symlink_to(target)
