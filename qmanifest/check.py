@@ -12,6 +12,7 @@ from qmanifest.findings import Finding, Severity
 from qmanifest.reading.collector import collector_paused
 from qmanifest.rules import RULES
 from qmanifest.rules.base import Depth
+from qmanifest.rules.doubtful import doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -115,12 +116,7 @@ def _judged(
     order = list(Severity)
     findings.sort(key=lambda finding: (order.index(finding.severity), finding.code))
     manifest = checkpoint.manifest
-    packings = {
-        weight.scheme.pack
-        for component, store in checkpoint.found()
-        for weight in component.weights
-        if weight.name in store.evidence.packed
-    }
+    packings = {pack for each in doubts(checkpoint) for pack in each.packings}
     return Report(
         tuple(findings),
         tuple(skipped),

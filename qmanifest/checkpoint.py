@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from qmanifest.dialects import dialect_named
 from qmanifest.dialects.promise import Promise, read_promise
 from qmanifest.patterns import Suggester
@@ -95,6 +97,8 @@ class Checkpoint:
         changes = {}
         for component, store in self.found():
             dead = [entry for entry in component.entries if not entry.matches]
+            if not dead:
+                continue
             claimed = {name for entry in component.entries for name in entry.matches}
             for appended in {entry.appended for entry in dead}:
                 names = [
@@ -207,8 +211,7 @@ def open_config(path: Path, *, dialect: str | None = None) -> Checkpoint:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _OwnConfig:
+class _OwnConfig(msgspec.Struct, frozen=True):
     """The configs in a checkpoint's own folder."""
 
     quantization: ConfigFile | None

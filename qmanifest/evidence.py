@@ -6,30 +6,26 @@ all ask here what a tensor is. What a format calls its tensors is in `families`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from qmanifest.families import BNB4, DENSE, FAMILIES, MLX, WORDS, Family
+import msgspec
+
+from qmanifest.families import BNB4, DENSE, FAMILIES, METAL, MLX, WORDS, Family
 
 if TYPE_CHECKING:
     from qmanifest.tensors import TensorIndex, TensorInfo
 
 COMPANIONS: Final = (".scales", ".biases", ".zeros", ".qbiases", ".global_scale")
 """Suffixes of the tensors that stand beside packed codes in MLX's layout."""
-OTHERS: Final = tuple(family for family in FAMILIES if family is not MLX)
-"""The families but MLX's, whose tensors may be called anything."""
+OTHERS: Final = tuple(each for each in FAMILIES if each not in {MLX, METAL})
+"""The families of other layouts than MLX's."""
 BY_DTYPE: Final[dict[str, tuple[Family, ...]]] = {
     dtype: tuple(family for family in OTHERS if dtype in family.dtypes)
     for dtype in {dtype for family in OTHERS for dtype in family.dtypes}
 }
-
-
-def stem(name: str) -> str:
-    """Name the module of a weight: `X` for `X.weight`."""
-    return name.removesuffix(".weight")
-
-
+_TELLING: Final = frozenset(BY_DTYPE) - frozenset(DENSE)
+"""Dtypes of which there are none where no tensor is of another layout than MLX's."""
 _OWN: Final = tuple(
     (suffix, family)
     for family in OTHERS
@@ -39,6 +35,16 @@ _OWN: Final = tuple(
 _OWN_SUFFIXES: Final = tuple(suffix for suffix, _ in _OWN)
 
 
+def stem(name: str) -> str:
+    """Name the module of a weight: `X` for `X.weight`."""
+    return name.removesuffix(".weight")
+
+
+def served(name: str) -> str | None:
+    """Name the module that a companion of this name serves; None for other names."""
+    return name.rpartition(".")[0] if name.endswith(COMPANIONS) else None
+
+
 class Found(NamedTuple):
     """A weight that is stored quantized, as its tensors show."""
 
@@ -46,8 +52,7 @@ class Found(NamedTuple):
     codes: TensorInfo
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, dict=True):
     """What one model's stored tensors show, worked out once each."""
 
     index: TensorIndex
@@ -76,31 +81,43 @@ class Evidence:
         """Names of the weights that are stored quantized, in whatever way."""
         return frozenset(self.stored)
 
-    @cached_property
-    def suffixed(self) -> tuple[tuple[str, str], ...]:
-        """The tensors that are called like companions, each with its stem."""
-        return tuple(
-            (name, name[: name.rindex(".")])
-            for name in self.index
-            if name.endswith(COMPANIONS)
-        )
+    def is_packed(self, name: str) -> bool:
+        """Whether a weight is stored quantized, as `packed` has them."""
+        tensor = self.index.get(name)
+        if tensor is not None and _is_mlx(name, tensor, self.index):
+            return True
+        return not self.is_plain and name in self.stored
+
+    def holds(self, tensor: str) -> tuple[str, Found] | None:
+        """Find the weight whose codes a stored tensor holds, if it holds any."""
+        info = self.index[tensor]
+        family, weight = _family(tensor, info, self.index)
+        return None if family is None else (weight, Found(family, info))
 
     @cached_property
-    def companions(self) -> frozenset[str]:
-        """Names of the tensors that only serve a weight beside them."""
-        names = self.index.keys()
-        mlx = {
-            name
-            for name, base in self.suffixed
-            if f"{base}.weight" in names or base in names
-        }
-        others = (
+    def is_plain(self) -> bool:
+        """Whether no tensor can be of another layout than MLX's, by its dtype."""
+        return _TELLING.isdisjoint({tensor.dtype for tensor in self.index.values()})
+
+    def is_companion(self, name: str) -> bool:
+        """Whether a tensor only serves a weight beside it."""
+        base = served(name)
+        if base is not None and (f"{base}.weight" in self.index or base in self.index):
+            return True
+        return name in self._parts
+
+    @cached_property
+    def _parts(self) -> frozenset[str]:
+        """Names of what serves weights of other layouts than MLX's."""
+        if self.is_plain:
+            return frozenset()
+        return frozenset(
             part
             for weight, found in self.stored.items()
             if found.family is not MLX
             for part in found.family.names.of(weight)
+            if part in self.index
         )
-        return frozenset(mlx.union(part for part in others if part in names))
 
     @cached_property
     def bereft(self) -> dict[str, tuple[Family, TensorInfo]]:
@@ -117,14 +134,27 @@ class Evidence:
     @cached_property
     def logical(self) -> tuple[str, ...]:
         """The names that a config talks about: weights, and what is not quantized."""
-        companions, called = self.companions, self.called
+        names = self.index.by_name.copy()  # asked for each companion, so a plain dict
+        called = self._called
+        parts = self._parts
         return tuple(
-            called.get(name, name) for name in self.index if name not in companions
+            called.get(name, name)
+            for name in names
+            if name not in parts
+            and (
+                not name.endswith(COMPANIONS)
+                or not (
+                    (base := name.rpartition(".")[0]) + ".weight" in names
+                    or base in names
+                )
+            )
         )
 
     @cached_property
-    def called(self) -> dict[str, str]:
+    def _called(self) -> dict[str, str]:
         """The weights whose codes have another name, by that name."""
+        if self.is_plain:
+            return {}
         return {
             found.codes.name: weight
             for weight, found in self.stored.items()
@@ -160,7 +190,7 @@ def _family(
         if weight is not None:
             return family, weight
     if dtype in WORDS and _is_mlx(name, tensor, index):
-        return MLX, name
+        return METAL if f"{stem(name)}.qbiases" in index else MLX, name
     if dtype == "U8" and tensor.shape[1:] == (1,) and name.endswith(".weight"):
         return BNB4, name  # a column of bytes that has lost all beside it
     return None, name
@@ -168,7 +198,9 @@ def _family(
 
 def _is_mlx(name: str, tensor: TensorInfo, index: TensorIndex) -> bool:
     """Whether a tensor holds packed codes of MLX's layout or its kin."""
-    if len(tensor.shape) < 2 or name.endswith(COMPANIONS):  # noqa: PLR2004 - a matrix
+    if tensor.dtype not in WORDS or len(tensor.shape) < 2:  # noqa: PLR2004 - a matrix
+        return False
+    if name.endswith(COMPANIONS):
         return False
     alone = tensor.dtype == "U32" and name.endswith(".weight")
     return alone or f"{stem(name)}.scales" in index

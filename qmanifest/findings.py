@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -35,8 +38,23 @@ def json_pointer(*parts: str | int) -> str:
     >>> json_pointer("tensors", "a/b", "shape", 0)
     '/tensors/a~1b/shape/0'
     """
-    escaped = (str(part).replace("~", "~0").replace("/", "~1") for part in parts)
-    return "".join(f"/{part}" for part in escaped)
+    return "".join(["/" + _escaped(str(part)) for part in parts])
+
+
+def _escaped(part: str) -> str:
+    """Escape a part of a pointer; almost none needs it."""
+    if "~" in part or "/" in part:
+        return part.replace("~", "~0").replace("/", "~1")
+    return part
+
+
+def json_pointers(parent: str, parts: Sequence[str]) -> list[str]:
+    """Build the pointers to many members of the value that `parent` points to."""
+    prefix = f"{parent}/"
+    together = "".join(parts)
+    if "~" in together or "/" in together:
+        return [prefix + _escaped(part) for part in parts]
+    return list(map(prefix.__add__, parts))
 
 
 @dataclass(frozen=True, slots=True)

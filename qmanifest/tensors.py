@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -78,13 +80,20 @@ class TensorIndex(Mapping[str, TensorInfo]):
     __slots__ = ("_by_name", "_derived", "repeats")
 
     def __init__(self, tensors: Iterable[TensorInfo] = ()) -> None:
-        self._by_name: dict[str, TensorInfo] = {}
+        tensors = tuple(tensors)
+        names = map(attrgetter("name"), tensors)
+        by_name: dict[str, TensorInfo] = dict(zip(names, tensors, strict=True))
+        self.repeats: tuple[TensorInfo, ...] = ()
+        if len(by_name) < len(tensors):
+            by_name.update({tensor.name: tensor for tensor in reversed(tensors)})
+            self.repeats = tuple(t for t in tensors if by_name[t.name] is not t)
+        self._by_name = by_name
         self._derived: dict[object, Any] = {}
-        self.repeats = tuple(
-            tensor
-            for tensor in tensors
-            if self._by_name.setdefault(tensor.name, tensor) is not tensor
-        )
+
+    @property
+    def by_name(self) -> MappingProxyType[str, TensorInfo]:
+        """The tensors as a plain read-only mapping, which many look-ups take faster."""
+        return MappingProxyType(self._by_name)
 
     def derived(self, make: Callable[[TensorIndex], D]) -> D:
         """Work something out of the tensors, once: `index.derived(Evidence)`."""

@@ -7,8 +7,9 @@ shape that the config declares, the 16-bit original, or the model's own dimensio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from qmanifest.dimensions import hidden_size, in_features
 from qmanifest.families import DENSE
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from qmanifest.tensors import Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(msgspec.Struct, frozen=True):
     """What is known of a weight's logical shape, and from where."""
 
     in_features: int

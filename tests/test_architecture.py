@@ -52,12 +52,13 @@ SAME_RANK = {
     ("schemes", "tensors"): "a scheme speaks of shapes",
     ("patterns", "errors"): "an unusable pattern is an error with its reason",
     ("sizes", "size_rows"): "one subject in two files: counting, and the sums",
+    ("backends", "writing"): "torch quantizes by writing's rule, and in its words",
     ("schema", "reports"): "the report's JSON form is a public document",
 }
 ONLY_IN = {
     "numpy": (
-        *("packings", "backends", "writing", "kernels", "converting", "weights", "flattened"),
-        "rules.value_scan",
+        *("packings", "backends", "writing", "kernels", "converting"),
+        *("weights", "flattened", "rules.value_counts"),
     ),
     "numba": ("kernels",),
     "llvmlite": ("kernels",),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.errors import QManifestError
+from qmanifest.reading.collector import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +40,8 @@ def main(args: Sequence[str] | None = None) -> int:
     _print_anything()
     if args is None:
         atexit.register(gc.freeze)  # or the exit itself looks for cycles among all
+        # Or pydantic searches all that is installed for hooks into other people's code.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     try:
         code = _run(arguments)
         sys.stdout.flush()
@@ -57,7 +60,15 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    """Let typer read the arguments and run the command."""
+    """Run a plain `validate` at once, and let typer read any other arguments."""
+    from qmanifest.cli.plain import read_plain
+
+    plain = read_plain(arguments)
+    if plain is not None:
+        with collector_paused():  # loading the library makes no garbage either
+            from qmanifest.cli.validating import run
+
+            return run(**plain)
     from qmanifest.cli.app import app
 
     # Outside of its standalone mode typer gives back the code of `typer.Exit`.

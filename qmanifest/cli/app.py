@@ -14,6 +14,7 @@ from qmanifest.cli import (
     demo,
     dialects,
     explain,
+    hashing,
     match,
     pack,
     rules,
@@ -36,6 +37,7 @@ COMMANDS: Final[tuple[tuple[str, Callable[..., None], str], ...]] = (
     ("schema", schema.schema, schema.EXAMPLES),
     ("pack", pack.pack, pack.EXAMPLES),
     ("unpack", unpack.unpack, unpack.EXAMPLES),
+    ("hash", hashing.hashing, hashing.EXAMPLES),
     ("demo", demo.demo, demo.EXAMPLES),
 )
 """Name, function, and the examples at the end of its help."""

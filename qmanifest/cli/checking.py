@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmanifest.cli.options import UsageError
+import msgspec
+
 from qmanifest.cli.progress import ProgressLine
+from qmanifest.cli.values import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
     from qmanifest.findings import Location
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """What `validate` was asked to do with each path."""
 
     config: Path | None = None
-    components: Mapping[str, Path] = field(default_factory=dict)
+    components: Mapping[str, Path] = msgspec.field(default_factory=dict)
     base: Path | None = None
     dialect: str | None = None
     deep: bool = False
@@ -108,6 +108,8 @@ def known_prefixes(values: Sequence[str]) -> tuple[str, ...]:
     for value in values:
         if any(code.startswith(value.upper()) for code in codes.values()):
             continue
+        from difflib import get_close_matches
+
         near = get_close_matches(value, [*codes.values(), *codes], 1, 0.4)
         meant = codes.get(near[0], near[0]) if near else None
         hint = f"did you mean {meant!r}?" if meant else "`qmanifest rules` lists them."

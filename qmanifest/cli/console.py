@@ -7,8 +7,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import typer
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
@@ -19,18 +17,18 @@ def say(*lines: str) -> None:
     from qmanifest.reports.printable import printable
 
     for line in lines:
-        typer.echo(printable(line))
+        sys.stdout.write(f"{printable(line)}\n")
 
 
 def say_json(value: object) -> None:
     """Print one JSON document, in ASCII."""
-    typer.echo(json.dumps(value, indent=1, allow_nan=False))
+    sys.stdout.write(f"{json.dumps(value, indent=1, allow_nan=False)}\n")
 
 
 def say_table(rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> None:
     """Print rows in aligned columns; `right` has the columns of numbers."""
     for line in aligned(rows, right):
-        typer.echo(line)
+        sys.stdout.write(f"{line}\n")
 
 
 def aligned(rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
@@ -69,7 +67,7 @@ def counted(number: int, noun: str) -> str:
 def deliver(text: str, output: Path | None) -> None:
     """Print a finished text, or write it to a file that appears whole or not at all."""
     if output is None:
-        typer.echo(text, nl=False)
+        sys.stdout.write(text)
         return
     from qmanifest.writing.atomic import write_text
 

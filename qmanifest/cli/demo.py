@@ -9,7 +9,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from qmanifest.cli.console import say
-from qmanifest.cli.options import ForceOption, UsageError
+from qmanifest.cli.options import ForceOption
+from qmanifest.cli.values import UsageError
 
 EXAMPLES: Final = """\
   qmanifest demo ./demo

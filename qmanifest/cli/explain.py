@@ -8,7 +8,8 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from qmanifest.cli.console import say
-from qmanifest.cli.options import ComponentOption, UsageError, chosen, placed
+from qmanifest.cli.options import ComponentOption
+from qmanifest.cli.values import UsageError, chosen, placed
 
 EXAMPLES: Final = """\
   qmanifest explain QM203

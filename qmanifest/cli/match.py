@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from qmanifest.cli.console import say, say_json
-from qmanifest.cli.options import Listing, ListingOption, UsageError, require
+from qmanifest.cli.options import ListingOption
+from qmanifest.cli.values import Listing, UsageError, require
 
 if TYPE_CHECKING:
     from qmanifest.cli.ledger import Ledger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from qmanifest.cli.opening import opened
-from qmanifest.cli.options import UsageError, require
+from qmanifest.cli.values import UsageError, require
 
 
 def holds_tensors(path: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qmanifest.cli.options import UsageError, require
+from qmanifest.cli.values import UsageError, require
 
 if TYPE_CHECKING:
     from qmanifest.checkpoint import Checkpoint

@@ -14,11 +14,9 @@ from qmanifest.cli.options import (
     ForceOption,
     OutOption,
     ShardSizeOption,
-    placed,
-    require,
-    size_in_bytes,
 )
 from qmanifest.cli.progress import ProgressLine
+from qmanifest.cli.values import placed, require, size_in_bytes
 
 EXAMPLES: Final = """\
   qmanifest pack ./model-bf16 --config quant_config.json -o ./model-8bit

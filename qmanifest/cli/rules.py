@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from qmanifest.cli.console import say_json, say_table
-from qmanifest.cli.options import Listing, ListingOption
+from qmanifest.cli.options import ListingOption
+from qmanifest.cli.values import Listing
 
 EXAMPLES: Final = """\
   qmanifest rules

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from qmanifest.cli.console import say, say_json, say_table
-from qmanifest.cli.options import UsageError, chosen, require
+from qmanifest.cli.values import UsageError, chosen, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,8 @@ import typer
 
 from qmanifest.cli.console import say_json
 from qmanifest.cli.opening import manifest_of, opened, shapes_of
-from qmanifest.cli.options import ComponentOption, placed, require
+from qmanifest.cli.options import ComponentOption
+from qmanifest.cli.values import placed, require
 
 if TYPE_CHECKING:
     from qmanifest.checkpoint import Checkpoint

@@ -11,7 +11,7 @@ from qmanifest.cli.opening import (
     manifest_of,
     opened,
 )
-from qmanifest.cli.options import UsageError
+from qmanifest.cli.values import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

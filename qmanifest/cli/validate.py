@@ -1,28 +1,17 @@
-"""`qmanifest validate`: check checkpoints against their configs."""
+"""`qmanifest validate`: check checkpoints against their configs.
+
+`cli.plain` reads the same options without typer; a new one is named there too.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from qmanifest.cli.console import deliver, wants_color
-from qmanifest.cli.options import (
-    BaseOption,
-    ComponentOption,
-    UsageError,
-    dialect_id,
-    listed,
-    placed,
-    require,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from qmanifest.check import Report
+from qmanifest.cli.options import BaseOption, ComponentOption
+from qmanifest.cli.values import FailOn, Format
 
 EXAMPLES: Final = """\
   qmanifest validate ./model
@@ -30,23 +19,6 @@ EXAMPLES: Final = """\
   qmanifest validate --config-only quant_config.json
   qmanifest validate ./model --component rr=./reranker --format sarif -o out.sarif
   qmanifest validate ./a ./b --ignore QM9,QM210 --fail-on warning"""
-
-
-class Format(StrEnum):
-    """Who reads the report."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
-    GITHUB = "github"
-
-
-class FailOn(StrEnum):
-    """What makes the exit code 1."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NEVER = "never"
 
 
 PathsArgument: TypeAlias = Annotated[
@@ -124,60 +96,21 @@ def validate(
     Exit code 0: no findings at or above --fail-on. 1: there are some. 2: wrong usage,
     or nothing could be checked.
     """
-    from qmanifest.cli.checking import Request, known_prefixes
-    from qmanifest.reading.collector import collector_paused
+    from qmanifest.cli.validating import run
 
-    targets = _targets(paths or [], config_only)
-    require(*targets, config, base)
-    request = Request(
+    code = run(
+        paths,
         config=config,
-        components=placed(component),
-        base=base,
-        dialect=dialect_id(dialect),
+        config_only=config_only,
+        component=component,
         deep=deep,
-        select=known_prefixes(listed(select)),
-        ignore=known_prefixes(listed(ignore)),
-        config_only=config_only is not None,
+        base=base,
+        dialect=dialect,
+        report_format=report_format,
+        select=select,
+        ignore=ignore,
+        fail_on=fail_on,
+        output=output,
+        full=full,
     )
-    with collector_paused():
-        reports = [request.run(target) for target in targets]
-        deliver(_writer(report_format, output, full)(reports), output)
-    raise typer.Exit(_exit_code(reports, fail_on))
-
-
-def _targets(paths: list[Path], config_only: Path | None) -> list[Path]:
-    """List what to check: paths, or one config alone."""
-    if config_only is None:
-        if paths:
-            return paths
-        raise UsageError("nothing to check. Name a PATH, or a config by --config-only.")
-    if paths:
-        raise UsageError("--config-only takes no PATH. Leave one of the two out.")
-    return [config_only]
-
-
-def _writer(
-    report_format: Format, output: Path | None, full: bool
-) -> Callable[[Sequence[Report]], str]:
-    """Pick a writer, with what formats for people let one choose."""
-    from qmanifest.reports import WRITERS, write_github, write_text
-
-    if report_format is Format.TEXT:
-        color = wants_color(output)
-        return lambda reports: write_text(reports, color=color, full=full)
-    if report_format is Format.GITHUB:
-        return lambda reports: write_github(reports, full=full)
-    return WRITERS[report_format]
-
-
-def _exit_code(reports: Sequence[Report], fail_on: FailOn) -> int:
-    """Tell the result as an exit code; where no rule ran there is none."""
-    from qmanifest.findings import Severity
-
-    for report in reports:
-        if not report.checked:
-            reasons = ", ".join(dict.fromkeys(skip.reason for skip in report.skipped))
-            raise UsageError(f"{report.path}: nothing was checked: {reasons}")
-    if fail_on is FailOn.NEVER:
-        return 0
-    return int(any(report.reaches(Severity(fail_on)) for report in reports))
+    raise typer.Exit(code)

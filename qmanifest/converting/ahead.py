@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from qmanifest.kernels.threads import thread_count
+from qmanifest.kernels.threads import thread_count, work_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-IN_FLIGHT: Final = 32 * 1024 * 1024
+IN_FLIGHT: Final = 48 * 1024 * 1024
 """Most bytes of blocks that are made or wait to be taken; one block may be larger."""
-BLOCK: Final = 1536 * 1024
+BLOCK: Final = 4 * 1024 * 1024
 """Most bytes of a block on its larger side, unless one row is longer.
 
-It fits a core's second-level cache, and kernels start threads of their own only for
-more. Half as much costs a tenth more, in what a block costs whatever its size.
+To hand a block over costs as much as to compute a quarter of a megabyte of it.
 """
 
 
@@ -60,7 +59,7 @@ def in_order(
     )
     waiting: deque[tuple[Future[T], int]] = deque()
     held = 0
-    pool = ThreadPoolExecutor(thread_count(), "qmanifest-ahead")
+    pool = ThreadPoolExecutor(thread_count(), "qmanifest-ahead", work_alone)
     try:
         for step, nbytes in steps:
             while waiting and held + nbytes > in_flight:

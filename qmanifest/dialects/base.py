@@ -20,6 +20,7 @@ from typing import (
     TypeVar,
 )
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from qmanifest.findings import (
@@ -60,6 +61,9 @@ class Document(BaseModel):
 
     vocabulary: ClassVar[tuple[str, ...]] = ()
     """Keys of nested values, offered as "did you mean" beside the document's own."""
+    independent: ClassVar[str | None] = None
+    """Field of an object, without an alias, whose members are valid or not each by
+    itself: by the length of its key, and by its value whatever its key."""
 
     editor_schema: str | None = Field(default=None, alias="$schema")
     """For editors alone: where the document's JSON Schema is. Never fetched."""
@@ -72,8 +76,7 @@ class Document(BaseModel):
 D = TypeVar("D", bound=Document)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a document lies, so that every fact about it can be pointed at."""
 
     file: str | None = None
@@ -124,8 +127,7 @@ def uncounted(more: int, like: Defect) -> Defect:
     return Defect(like.kind, problem)
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentNames:
+class ComponentNames(msgspec.Struct, frozen=True):
     """A component as the config names it, before its tensors are found."""
 
     name: str
@@ -136,8 +138,7 @@ class ComponentNames:
     """What stays 16-bit where it is found."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(msgspec.Struct, frozen=True):
     """A manifest, and what was wrong with the document that it came from."""
 
     manifest: Manifest

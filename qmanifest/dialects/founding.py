@@ -6,7 +6,6 @@ name every matrix. What is left to each is its keys, and what a line promises.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from qmanifest.dialects.base import few
 from qmanifest.dialects.claims import expand, is_exact
 from qmanifest.dialects.mlx_layout import as_stored
+from qmanifest.dialects.plain_names import PlainNames
 from qmanifest.evidence import Evidence
 from qmanifest.findings import Defect, DefectKind, Location, Problem
 from qmanifest.manifest import Component, Kept, Weight
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from qmanifest.tensors import Shape, TensorIndex
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(msgspec.Struct, frozen=True):
     """The lines that keep tensors, and the dtypes that these may have."""
 
     claims: Sequence[Claim]
@@ -48,7 +47,7 @@ class Quantizing(msgspec.Struct, frozen=True):
 def lower_lines(
     named: ComponentNames,
     keeping: Keeping,
-    quantizing: Sequence[Quantizing],
+    quantizing: Sequence[Quantizing] | PlainNames,
     place: Place,
     index: TensorIndex | None,
 ) -> tuple[Component, tuple[Defect, ...]]:
@@ -60,16 +59,22 @@ def lower_lines(
     Args:
         named: the component, as its dialect names it.
         keeping: lines of the keep list.
-        quantizing: lines that quantize.
+        quantizing: lines that quantize, or all of them at once where they are names.
         place: where the document lies.
         index: the stored tensors; without them patterns stay unexpanded.
 
     """
-    claims = [*keeping.claims, *(line.claim for line in quantizing)]
-    names = None if index is None else index.derived(Evidence).logical
-    entries, defects = expand(claims, place, names)
-    kept_by = entries[: len(keeping.claims)]
-    weights = _weights(entries[len(kept_by) :], quantizing, index)
+    claims = list(keeping.claims)
+    if isinstance(quantizing, PlainNames):
+        kept_by, defects = expand(claims, place, _names(claims, index))
+        plain, made = quantizing.lower(index)
+        entries = (*kept_by, *plain)
+        weights = dict(zip(quantizing.names, made, strict=True))
+    else:
+        claims += [line.claim for line in quantizing]
+        entries, defects = expand(claims, place, _names(claims, index))
+        kept_by = entries[: len(keeping.claims)]
+        weights = _weights(entries[len(kept_by) :], quantizing, index)
     kept: dict[str, Kept] = {}
     for entry in kept_by:
         for name in entry.matches:
@@ -84,6 +89,13 @@ def lower_lines(
         pointer=named.pointer,
     )
     return component, (*defects, *few(_contradictions(kept_by, weights, place)))
+
+
+def _names(claims: Sequence[Claim], index: TensorIndex | None) -> Sequence[str] | None:
+    """List the stored names that claims are matched with; none without claims."""
+    if index is None:
+        return None
+    return index.derived(Evidence).logical if claims else ()
 
 
 def _weights(
@@ -104,7 +116,7 @@ def _contradictions(
     kept_by: Sequence[Entry], weights: Mapping[str, Weight], place: Place
 ) -> Iterator[Defect]:
     """Report every name that is both kept and quantized, stored or not."""
-    matches = match([entry.pattern for entry in kept_by], tuple(weights))
+    matches = match([entry.pattern for entry in kept_by], weights)
     if len(matches.dead) == len(kept_by):
         return
     for name, weight in weights.items():

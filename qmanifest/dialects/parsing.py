@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from qmanifest.dialects.alike import read_alike
 from qmanifest.dialects.base import MOST, uncounted
 from qmanifest.errors import EmitError, InvalidConfigError
 from qmanifest.findings import DefectKind, json_pointer
@@ -46,6 +47,9 @@ def parse(dialect: Dialect[D], raw: Any, place: Place) -> D:  # noqa: ANN401 - J
 
     """
     value = descend(raw, place.keys)
+    document = read_alike(dialect.document, value)
+    if document is not None:
+        return document
     try:
         return dialect.document.model_validate(value)
     except ValidationError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from qmanifest.dialects import DIALECTS, recognize
@@ -97,14 +98,12 @@ def read_promise(
 
 def _has_more(components: Sequence[ComponentNames], most: int) -> bool:
     """Whether the components have more patterns than `most`; plain names are free."""
-    patterns = (
-        pattern
+    syntaxes = (
+        list(map(attrgetter("syntax"), patterns))
         for component in components
-        for each in (component.patterns, component.keeps)
-        for pattern in each
-        if pattern.syntax is not Syntax.EXACT
+        for patterns in (component.patterns, component.keeps)
     )
-    return next(islice(patterns, most, None), None) is not None
+    return sum(len(each) - each.count(Syntax.EXACT) for each in syntaxes) > most
 
 
 def _unknown(

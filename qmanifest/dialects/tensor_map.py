@@ -6,7 +6,9 @@ Example document: examples/tensor_map/quant_config.json
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from functools import cached_property
+from itertools import repeat
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Len
 from pydantic import ConfigDict, FailFast, Field
@@ -23,30 +25,27 @@ from qmanifest.dialects.base import (
     Raw,
     few,
 )
-from qmanifest.dialects.claims import Claim, as_entry
-from qmanifest.dialects.founding import Keeping, Quantizing, lower_lines
+from qmanifest.dialects.claims import as_entry
+from qmanifest.dialects.founding import lower_lines
 from qmanifest.dialects.mlx_layout import (
-    AFFINE_GROUPS,
     Mode,
     Positive,
-    impossible,
     mode_of,
-    scheme_of,
 )
 from qmanifest.dialects.names import Name, Names
 from qmanifest.dialects.parsing import emitted
+from qmanifest.dialects.records import make_many
 from qmanifest.dialects.scan import Scan, count_defects, label_defects
+from qmanifest.dialects.tensor_map_lines import (
+    entry_defects,
+    keeping,
+    plain_lines,
+    quantizing,
+)
 from qmanifest.dialects.whole_names import as_whole_name
-from qmanifest.dtypes import FLOAT16
 from qmanifest.errors import EmitError
-from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Component, Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax, read_entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from qmanifest.findings import Defect
 
 
 class TensorEntry(TypedDict, total=False):
@@ -65,6 +64,7 @@ class TensorMap(Document):
     """The document exactly as stored: same keys, same nesting, no defaults."""
 
     vocabulary: ClassVar[tuple[str, ...]] = tuple(TensorEntry.__annotations__)
+    independent: ClassVar[str | None] = "tensors"
 
     bits: Positive
     """Bits of every entry that says nothing."""
@@ -77,6 +77,20 @@ class TensorMap(Document):
     """The quantized tensors; a key may be a pattern where it has no shape."""
     scan: Scan | None = Field(default=None)
     """Where the choice came from. Checked for consistency, never followed."""
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The keys of `tensors` as patterns."""
+        if all("shape" in entry for entry in self.distinct.values()):
+            names, count = self.tensors, len(self.tensors)
+            return make_many(Pattern, count, names, repeat(Syntax.EXACT))
+        return tuple(_pattern(name, entry) for name, entry in self.tensors.items())
+
+    @cached_property
+    def distinct(self) -> dict[int, TensorEntry]:
+        """The entries by their `id`: equal ones mostly are one object (`alike`)."""
+        entries = self.tensors.values()
+        return dict(zip(map(id, entries), entries, strict=True))
 
 
 def _locate(raw: Raw) -> tuple[Keys, ...]:
@@ -93,85 +107,22 @@ def _components(document: TensorMap, place: Place) -> tuple[ComponentNames, ...]
         ComponentNames(
             "",
             place.pointer(),
-            tuple(_pattern(name, entry) for name, entry in document.tensors.items()),
+            document.patterns,
             tuple(read_entry(text) for text in document.kept_16bit),
         ),
     )
 
 
-def _keeping(named: ComponentNames) -> Keeping:
-    """List the lines that keep; a plain name that is dead is worse than a pattern."""
-    claims = []
-    for number, pattern in enumerate(named.keeps):
-        plain = pattern.syntax is Syntax.EXACT
-        unused = Severity.ERROR if plain else Severity.WARNING
-        claims.append(Claim(("kept_16bit", number), pattern, "keep", unused))
-    return Keeping(claims, FLOAT16)
-
-
-def _quantizing(document: TensorMap, named: ComponentNames) -> Iterator[Quantizing]:
-    """Walk over the entries with what each promises."""
-    for (name, entry), pattern in zip(
-        document.tensors.items(), named.patterns, strict=True
-    ):
-        plain = pattern.syntax is Syntax.EXACT
-        unused = None if plain else Severity.ERROR  # an absent name is QM201's
-        yield Quantizing(
-            Claim(("tensors", name), pattern, "quantize", unused),
-            scheme_of(*_numbers(document, entry)),
-            tuple(entry["shape"]) if "shape" in entry else None,
-        )
-
-
-def _numbers(document: TensorMap, entry: TensorEntry) -> tuple[Mode, int, int]:
-    """Resolve an entry's mode, bits and group size against the top level."""
-    return (
-        entry.get("mode", document.mode),
-        entry.get("bits", document.bits),
-        entry.get("group_size", document.group_size),
-    )
-
-
-def _entry_defects(document: TensorMap, place: Place) -> Iterator[Defect]:
-    """Find the entries that no reader could have written."""
-    for name, entry in document.tensors.items():
-        mode, bits, group_size = _numbers(document, entry)
-        misfit = impossible(mode, bits, group_size)
-        if misfit is not None:
-            own = [key for key in (misfit.key, "mode") if key in entry]
-            parts = ("tensors", name, own[0]) if own else (misfit.key,)
-            yield place.defect(
-                DefectKind.IMPOSSIBLE_SCHEME,
-                f"{name!r}: {misfit.reason}",
-                *parts,
-                tensor=name,
-            )
-        elif "shape" in entry and entry["shape"][-1] % group_size:
-            width = entry["shape"][-1]
-            fits = [size for size in AFFINE_GROUPS if width % size == 0]
-            other = f"use group_size {fits[-1]}, or keep" if fits else "keep"
-            yield place.defect(
-                DefectKind.GROUP_DIVISION,
-                f"{name!r} has {width} input features, which group_size {group_size} "
-                "does not divide",
-                *("tensors", name, "shape"),
-                tensor=name,
-                expected=f"a multiple of {group_size}",
-                actual=width,
-                hint=f"{other} the tensor 16-bit",
-            )
-
-
 def _lower(document: TensorMap, place: Place, indexes: Indexes | None) -> Lowered:
     (named,) = _components(document, place)
     index = None if indexes is None else indexes.get("")
-    lines = tuple(_quantizing(document, named))
-    component, defects = lower_lines(named, _keeping(named), lines, place, index)
+    lines = plain_lines(document, named, place) or tuple(quantizing(document, named))
+    component, defects = lower_lines(named, keeping(named), lines, place, index)
     # without an index a pattern has no matches, so that nothing can be counted
     counted = index is not None or all(entry.matches for entry in component.entries)
     found = (
         *defects,
-        *few(_entry_defects(document, place)),
+        *few(entry_defects(document, place)),
         *label_defects(document.scan, document.bits, document.group_size, place),
         *(count_defects(document.scan, component, place) if counted else ()),
     )

@@ -26,11 +26,16 @@ def active() -> Kernels:
     """Choose the kernels of this process.
 
     Raises:
-        BackendError: `QMANIFEST_KERNELS` is neither of its values, or asks for numba
-            where there is none.
+        BackendError: `QMANIFEST_KERNELS` is neither of its values.
+        MissingLibraryError: it asks for numba where there is none.
 
     """
     return _chosen(os.environ.get("QMANIFEST_KERNELS", ""))
+
+
+def are_compiled() -> bool:
+    """Tell whether compiled kernels are to be used: see `active`."""
+    return active().name == "compiled"
 
 
 @cache
@@ -43,21 +48,24 @@ def _chosen(asked: str) -> Kernels:
         from qmanifest.kernels import reference  # noqa: PLC0415 - only what is used
 
         return reference.KERNELS
-    if _numba_imports():
-        from qmanifest.kernels import compiled  # noqa: PLC0415 - numba takes 0.3 s
+    if _compiled_runs():
+        from qmanifest.kernels import compiled  # noqa: PLC0415 - only what is used
 
         return compiled.KERNELS
     if asked == "fast":
-        raise BackendError(
-            "QMANIFEST_KERNELS is 'fast' and numba cannot be imported; install "
-            "qmanifest[fast]"
+        from qmanifest.backends.base import MissingLibraryError  # noqa: PLC0415 - likewise
+
+        raise MissingLibraryError(
+            "QMANIFEST_KERNELS is 'fast', which needs numba; "
+            "install it with: pip install 'qmanifest[fast]'",
+            name="numba",
         )
     from qmanifest.kernels import careful  # noqa: PLC0415 - only what is used
 
     return careful.KERNELS
 
 
-def _numba_imports() -> bool:
+def _compiled_runs() -> bool:
     """Tell whether compiled kernels can run here.
 
     Their words are read as the machine's own integers, so it must be little-endian.
@@ -65,7 +73,12 @@ def _numba_imports() -> bool:
     if sys.byteorder != "little" or importlib.util.find_spec("numba") is None:
         return False
     try:
-        import numba  # noqa: F401, PLC0415 - whether it can be imported is the question
+        from qmanifest.kernels import native_files  # noqa: PLC0415 - llvmlite
+
+        if (
+            not native_files.any_kept()
+        ):  # for these versions: then numba was imported before
+            import numba  # noqa: F401, PLC0415 - whether it can be is the question
     except ImportError:  # as with a numpy that is newer than numba knows
         return False
     return True

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 FAST_GROUPS: Final = (32, 64, 128)
 """Group sizes that fast kernels quantize; rows of such groups are whole words."""
 _GROUP_STEP: Final = 16
-_EXPONENTS: Final = {"F32": 0x7F800000, "F16": 0x7C00, "BF16": 0x7F80}
+EXPONENTS: Final = {"F32": 0x7F800000, "F16": 0x7C00, "BF16": 0x7F80}
+"""The bits of infinity; those of NaN are larger."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +148,7 @@ def are_finite(*stored: Stored) -> bool:
 
 
 def _is_finite(stored: Stored) -> bool:
-    exponent = _EXPONENTS[stored.dtype]
+    exponent = EXPONENTS[stored.dtype]
     kind = f"<u{stored.array.itemsize}"
     bits = np.ascontiguousarray(stored.array).reshape(-1).view(kind)
     mask = bits.dtype.type((1 << (8 * bits.itemsize - 1)) - 1)

@@ -1,35 +1,38 @@
 """Rebuild a block of groups at a time, in numpy.
 
-Codes of 2 and 4 bits are whole in every byte, so that one look-up in a table of 256
-rows gives the values of a byte: four or two floats, moved as one number of 16 or 8
-bytes. Other widths are unpacked first.
+Every step is one numpy operation over a block that stays in a core's cache, and the
+last of them writes into the result. Small floats are looked up by bytes: two of 4 bits
+are moved as one number of 8 bytes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from qmanifest.kernels.base import are_finite
-from qmanifest.kernels.microscales import code_values, group_scales
-from qmanifest.packings import u32_lsb
+from qmanifest.kernels.careful_halves import (
+    HALF_RANGE,
+    round_to_bfloat16,
+    round_to_halves,
+    to_bfloat16,
+    to_halves,
+)
+from qmanifest.kernels.careful_unpack import unpack_block
+from qmanifest.kernels.microscales import byte_values, group_scales
 from qmanifest.packings.arrays import Stored, from_float32, row_blocks, to_float32
 from qmanifest.schemes import Microscaling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from qmanifest.packings.arrays import AnyArray, Float32
+    from qmanifest.packings.arrays import AnyArray, Codes, Float32
     from qmanifest.schemes import Scheme
 
-_BLOCK: Final = 1 << 16
-_BYTES: Final[dict[int, np.dtype[Any]]] = {
-    2: np.dtype(np.complex128),
-    4: np.dtype(np.complex64),
-}
-"""What is as wide as the floats of one byte, by the width of its codes."""
+_BLOCK: Final = 1 << 18
+"""Elements of a block: a megabyte of float32; see `careful_quantize`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +40,10 @@ class Groups:
     """A stream of groups; to call one with a range of groups rebuilds those."""
 
     bits: int
-    octets: AnyArray
+    octets: Codes
     """`(groups, bytes of a group)`."""
-    table: Float32
-    """What every code stands for, `(2**bits,)`."""
+    table: AnyArray | None
+    """What the codes of every byte stand for, as `byte_values`; None: themselves."""
     scales: Float32
     """`(groups, 1)`, as `biases`."""
     biases: Float32 | None
@@ -49,6 +52,8 @@ class Groups:
     dtype: str
     values: AnyArray
     """The result, `(groups, group_size)`, stored as `dtype`."""
+    most: float
+    """No product or sum is larger; NaN where the table has one."""
 
     @classmethod
     def of(
@@ -62,77 +67,69 @@ class Groups:
             scales = group_scales(scheme, parts, target.shape)
             if scales is None:
                 return None
-            table, factors = code_values(scheme), scales.reshape(-1, 1)
-            stored = "F32", target.dtype, values
+            table, factors = byte_values(scheme), scales.reshape(-1, 1)
+            most = _largest(table.view(np.float32)) * _largest(scales)
+            stored = "F32", target.dtype, values, most
             return cls(scheme.bits, octets, table, factors, None, *stored)
         scale, bias = parts["scales"], parts["biases"]
         if not are_finite(scale, bias):
             return None
         factors, terms = (to_float32(each).reshape(-1, 1) for each in (scale, bias))
-        table = np.arange(2**scheme.bits, dtype=np.float32)
-        stored = scale.dtype, target.dtype, values
-        return cls(scheme.bits, octets, table, factors, terms, *stored)
+        most = _largest(factors) * 2.0**scheme.bits + _largest(terms)
+        stored = scale.dtype, target.dtype, values, most
+        return cls(scheme.bits, octets, None, factors, terms, *stored)
 
     def __call__(self, groups: tuple[int, int]) -> bool:
         """Rebuild a range of groups; always True."""
         first, last = groups
-        by_byte = self._values_of_bytes()
-        for each in row_blocks(last - first, self.values.shape[1], _BLOCK):
-            block = slice(first + each.start, first + each.stop)
-            work = self._codes(block, by_byte)
-            full = np.empty_like(work)
-            with np.errstate(over="ignore", invalid="ignore"):
-                np.copyto(full, self.scales[block])
-                np.multiply(work, full, out=work)
-                if self.biases is not None:
-                    _round(work, full, self.rounding)
-                    np.copyto(full, self.biases[block])
-                    np.add(work, full, out=work)
-                    _round(work, full, self.rounding)
-            self.values[block] = self._stored(work)
+        size = self.values.shape[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for each in row_blocks(last - first, size, _BLOCK):
+                self._block(slice(first + each.start, first + each.stop))
         return True
 
+    def _block(self, block: slice) -> None:
+        """Rebuild some groups; the last operation writes to the result if it can."""
+        work, scales = self._of_codes(block), self.scales[block]
+        values = self.values[block]
+        direct = self.dtype == self.rounding == "F32"
+        if self.biases is None:
+            np.multiply(work, scales, out=values if direct else work)
+        else:
+            np.multiply(work, scales, out=work)
+            self._round(work, self.rounding)
+            np.add(work, self.biases[block], out=values if direct else work)
+            if self.rounding != self.dtype:
+                self._round(work, self.rounding)
+        if not direct:
+            values[...] = self._stored(work)
+
+    def _round(self, values: Float32, dtype: str) -> None:
+        """Round to `dtype`, in place, half to even; no value is NaN."""
+        if dtype == "BF16":
+            round_to_bfloat16(values)
+        elif dtype == "F16" and self.most <= HALF_RANGE:
+            round_to_halves(values)
+        elif dtype == "F16":
+            np.copyto(values, values.astype("<f2"))
+
     def _stored(self, work: Float32) -> AnyArray:
-        """Give finished values the dtype of the result."""
-        if self.dtype == self.rounding == "BF16":
-            return work.view("<u2")[:, 1::2]
+        """Round finished values to the dtype of the result; they are lost."""
+        if self.dtype == "BF16":
+            return to_bfloat16(work)
+        if self.dtype == "F16" and self.most <= HALF_RANGE:
+            return to_halves(work)
         return from_float32(work, self.dtype).array
 
-    def _values_of_bytes(self) -> AnyArray | None:
-        """List what the codes of every byte stand for, as one number each."""
-        whole = _BYTES.get(self.bits)
-        if whole is None:
-            return None
-        every = np.arange(256, dtype=np.uint8)
-        codes = [every >> at & (2**self.bits - 1) for at in range(0, 8, self.bits)]
-        rows: AnyArray = np.ascontiguousarray(self.table[np.stack(codes, axis=-1)])
-        return rows.view(whole).reshape(-1)
-
-    def _codes(self, block: slice, by_byte: AnyArray | None) -> Float32:
-        """Find what the codes of a block stand for, before any scale."""
+    def _of_codes(self, block: slice) -> Float32:
+        """Find what the codes of a block stand for, before any scale; an own array."""
         octets = self.octets[block]
-        if by_byte is not None:
-            return np.take(by_byte, octets).view(np.float32)
-        count = self.values.shape[1]
-        whole = octets.shape[1] // 4 * 4
-        if whole == octets.shape[1]:
-            codes = u32_lsb.unpack(octets.view("<u4"), self.bits, count)
-        else:
-            stream = np.pad(octets, ((0, 0), (0, whole + 4 - octets.shape[1])))
-            codes = u32_lsb.unpack(stream.view("<u4"), self.bits, count)
-        return (
-            codes.astype(np.float32) if self.biases is not None else self.table[codes]
-        )
+        if self.table is not None:
+            return np.take(self.table, octets).view(np.float32)
+        codes = unpack_block(octets.reshape(-1), self.bits)
+        return codes.reshape(-1, self.values.shape[1]).astype(np.float32)
 
 
-def _round(values: Float32, space: Float32, dtype: str) -> None:
-    """Round values that are not NaN to `dtype`, in place, half to even."""
-    if dtype == "BF16":
-        bits, half = values.view("<u4"), space.view("<u4")
-        np.right_shift(bits, np.uint32(16), out=half)
-        np.bitwise_and(half, np.uint32(1), out=half)
-        np.add(half, np.uint32(0x7FFF), out=half)
-        np.add(bits, half, out=bits)
-        np.bitwise_and(bits, np.uint32(0xFFFF0000), out=bits)
-    elif dtype == "F16":
-        np.copyto(values, values.astype("<f2"))
+def _largest(values: Float32) -> float:
+    """Find the largest magnitude; NaN where a value is that."""
+    return max(float(values.max()), -float(values.min()))

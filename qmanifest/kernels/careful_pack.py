@@ -39,4 +39,8 @@ def pack_block(codes: Codes, bits: int) -> Codes:
         np.bitwise_and(moved, np.uint64(arrive), out=moved)
         np.bitwise_and(lanes, np.uint64(stay), out=lanes)
         np.bitwise_or(lanes, moved, out=lanes)
-    return np.ascontiguousarray(octets.reshape(-1, 8)[:, :bits]).reshape(-1)
+    eights = octets.reshape(-1, 8)
+    stream = np.empty((len(eights), bits), np.uint8)
+    for place in range(bits):  # by columns, as copies of a few bytes each are slow
+        stream[:, place] = eights[:, place]
+    return stream.reshape(-1)

@@ -5,16 +5,16 @@ The first call with a dtype compiles for some seconds; `jit` says where that is 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from qmanifest.kernels import base
-from qmanifest.kernels.compiled_dequantize import dequantize_groups, look_up_groups
-from qmanifest.kernels.compiled_lanes import steps_of
-from qmanifest.kernels.compiled_quantize import quantize_groups
+from qmanifest.kernels.coding import streams
 from qmanifest.kernels.fast import FastKernels
 from qmanifest.kernels.microscales import code_values, group_scales
+from qmanifest.kernels.native_quantize import quantize_groups, steps_of
 from qmanifest.kernels.threads import over_groups
 from qmanifest.packings.arrays import Stored, from_float32, row_blocks, storage_dtype
 from qmanifest.schemes import Affine, Microscaling
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from qmanifest.kernels.base import Kernels
+    from qmanifest.kernels.coding import Coding
     from qmanifest.packings.arrays import AnyArray
     from qmanifest.schemes import Scheme
 
@@ -71,18 +72,43 @@ def _rebuild(scheme: Scheme, parts: Mapping[str, Stored], target: Stored) -> boo
     return _microscaling(scheme, parts, target)
 
 
+@cache
+def _affine_kernel(
+    bits: int, group_size: int, scale: str, written: str, *, streamed: bool
+) -> tuple[Coding, Callable[..., int]] | None:
+    """Compile, or load, the kernel of affine groups; None where this CPU has none."""
+    from qmanifest.kernels.compiled_dequantize import rebuild  # noqa: PLC0415 - numba
+    from qmanifest.kernels.cpu import coding_of  # noqa: PLC0415 - likewise
+
+    coding = coding_of(bits, group_size, scale)
+    return coding and (coding, rebuild(coding, written, streamed=streamed))
+
+
 def _affine(scheme: Affine, parts: Mapping[str, Stored], target: Stored) -> bool:
     """Rebuild affine codes; say whether that could be done."""
     scales, biases = parts["scales"], parts["biases"]
-    if not base.are_finite(scales, biases):
-        return False
-    each = _seen(scales), _seen(biases)
     direct = target.dtype in {"F32", scales.dtype}
+    written = target.dtype if direct else "F32"
+    array = target.array
+    kernel = _affine_kernel(
+        *(scheme.bits, scheme.group_size, scales.dtype, written),
+        streamed=direct and streams(array.ctypes.data, array.nbytes),
+    )
+    if kernel is None:
+        return False
+    coding, run = kernel
+    each, finite = (_seen(scales), _seen(biases)), base.EXPONENTS[scales.dtype]
 
-    def work(octets: AnyArray, values: AnyArray, some: slice, groups: Range) -> None:
-        numbers = each[0][some], each[1][some]
-        width = (0,) * scheme.bits
-        dequantize_groups(octets, *numbers, values, scheme.group_size, width, groups)
+    def work(octets: AnyArray, values: AnyArray, some: slice, groups: Range) -> bool:
+        first, count = groups[0], groups[1] - groups[0]
+        ahead = ((some.start or 0) + first) * coding.scale_bytes
+        largest = run(
+            values.ctypes.data + first * coding.group_size * values.itemsize,
+            octets.ctypes.data + first * coding.group_bytes,
+            *(numbers.ctypes.data + ahead for numbers in each),
+            count,
+        )
+        return largest < finite
 
     return _by_groups(work, scheme, parts, target, direct=direct)
 
@@ -91,21 +117,24 @@ def _microscaling(
     scheme: Microscaling, parts: Mapping[str, Stored], target: Stored
 ) -> bool:
     """Rebuild small floats; say whether that could be done."""
+    from qmanifest.kernels.compiled_dequantize import look_up_groups  # noqa: PLC0415 - numba
+
     scales = group_scales(scheme, parts, target.shape)
     if scales is None:
         return False
     table = code_values(scheme)
 
-    def work(octets: AnyArray, values: AnyArray, some: slice, groups: Range) -> None:
+    def work(octets: AnyArray, values: AnyArray, some: slice, groups: Range) -> bool:
         sizes, steps = (scheme.bits, scheme.group_size), steps_of(scheme.bits)
         look_up_groups(octets, scales[some], table, values, sizes, steps, groups)
+        return True
 
     direct = target.dtype == "F32"
     return _by_groups(work, scheme, parts, target, direct=direct)
 
 
 def _by_groups(
-    work: Callable[[AnyArray, AnyArray, slice, Range], None],
+    work: Callable[[AnyArray, AnyArray, slice, Range], bool],
     scheme: Scheme,
     parts: Mapping[str, Stored],
     target: Stored,
@@ -119,15 +148,15 @@ def _by_groups(
     flat = target.array.reshape(-1)
 
     def whole(groups: Range) -> bool:
-        work(octets, seen, slice(None), groups)
-        return True
+        return work(octets, seen, slice(None), groups)
 
     def by_blocks(groups: Range) -> bool:
         for block in row_blocks(groups[1] - groups[0], size):
             first, last = groups[0] + block.start, groups[0] + block.stop
             values = np.empty((last - first) * size, np.float32)
             stream = octets[first * size * scheme.bits // 8 :]
-            work(stream, values, slice(first, last), (0, last - first))
+            if not work(stream, values, slice(first, last), (0, last - first)):
+                return False
             rounded = from_float32(values, target.dtype)
             flat[first * size : last * size] = rounded.array
         return True

@@ -6,60 +6,51 @@ three over a block that stays in L1: words to lanes, lanes to codes, codes to va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from qmanifest.kernels.compiled_lanes import read_lanes, spread_codes
 from qmanifest.kernels.jit import jit
-from qmanifest.kernels.llvm_groups import decode
+from qmanifest.kernels.llvm_rebuild import rebuilt_groups
 
 if TYPE_CHECKING:
+    from qmanifest.kernels.coding import Coding
     from qmanifest.kernels.compiled_lanes import Lanes
-    from qmanifest.packings.arrays import AnyArray, Codes, Float32
+    from qmanifest.packings.arrays import Codes, Float32
 
 BLOCK = 4096
 """Elements of a block: their lanes and values are 20 kilobytes."""
-BEHIND = 16
-"""Bytes behind a group that `decode` may read."""
 
 
-@jit
-def dequantize_groups(  # noqa: PLR0917 - compiled code takes arguments by position
-    octets: Codes,
-    scales: AnyArray,
-    biases: AnyArray,
-    values: AnyArray,
-    group_size: int,
-    width: tuple[int, ...],
-    groups: tuple[int, int],
-) -> None:
-    """Rebuild a range of groups of affine codes.
+@cache
+def rebuild(coding: Coding, written: str, *, streamed: bool = False) -> Any:  # noqa: ANN401 - numba has no types
+    """Compile, or load, the function that rebuilds affine groups.
 
     Args:
-        octets: all packed codes, flat.
-        scales: one for every group, finite; the numpy dtype as in `llvm_groups`.
-        biases: as `scales`.
-        values: all values, flat, to be written: of the scales' dtype, or F32.
-        group_size: values in a group, a multiple of 16.
-        width: as many zeros as a code has bits; see `decode`.
-        groups: the first one, and the one after the last.
+        coding: how they are stored; the group size is a multiple of 16.
+        written: dtype of the result, F32 or that of the scales.
+        streamed: write past the cache; only where `streams` says so.
+
+    Returns:
+        A function of addresses: of the result, codes, scales and biases, which all
+        follow one another without a gap; then the number of groups, at least one. It
+        gives the largest bits of a scale or bias without their signs, which tell
+        whether all are finite. It holds no GIL.
 
     """
-    first, last = groups
-    size = group_size * len(width) // 8
-    # To copy all codes to where more can be read costs as much as to rebuild them, so
-    # that only the groups at the very end are.
-    inside = min(last, max(first, (octets.size - BEHIND) // size))
-    for group in range(first, inside):
-        place = (group * size, group * group_size, group_size)
-        decode(octets, place + width, scales, biases, group, values)
-    packed = np.zeros(size + BEHIND, np.uint8)
-    for group in range(inside, last):
-        for octet in range(size):
-            packed[octet] = octets[group * size + octet]
-        place = (0, group * group_size, group_size)
-        decode(packed, place + width, scales, biases, group, values)
+    # Only plain constants may be closed over: numba's cache compares their bytes.
+    bits, group_size, scale, lookup = coding
+
+    def run(out, codes, scales, biases, groups):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - compiled for int64 alone
+        return rebuilt_groups(
+            (bits, group_size, scale, lookup, written, streamed),
+            (out, codes, scales, biases),
+            groups,
+        )
+
+    return jit(run)
 
 
 @jit

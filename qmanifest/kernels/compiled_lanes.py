@@ -17,7 +17,6 @@ import numpy as np
 
 from qmanifest.kernels.jit import jit
 from qmanifest.kernels.llvm_groups import load_lane, store_lane
-from qmanifest.packings.u32_lsb import exchanges
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,11 +26,6 @@ if TYPE_CHECKING:
     Lanes = npt.NDArray[np.uint64]
 
 TAIL = 8
-
-
-def steps_of(bits: int) -> Lanes:
-    """Arrange the exchanges for codes of `bits` bits as a table of uint64."""
-    return np.array(exchanges(bits), np.uint64)
 
 
 @jit

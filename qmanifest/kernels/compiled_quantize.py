@@ -10,17 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numba import types
 
 from qmanifest.kernels.compiled_lanes import squeeze, write_lanes
 from qmanifest.kernels.jit import jit
 from qmanifest.kernels.llvm_groups import encode, extremes, narrow
+from qmanifest.kernels.native_build import as_array, module_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from qmanifest.kernels.compiled_lanes import Lanes
     from qmanifest.packings.arrays import AnyArray, Codes, Float32
 
-BLOCK = 4096
-"""Elements of a block: 16 kilobytes in float32, a third of a first-level cache."""
 LANES = 16
 
 
@@ -30,6 +32,7 @@ def quantize_groups(  # noqa: PLR0917 - compiled code takes arguments by positio
     octets: Codes,
     scales: AnyArray,
     biases: AnyArray,
+    scratch: tuple[Codes, Lanes, Float32, Float32, AnyArray, AnyArray],
     widths: tuple[int, int],
     steps: Lanes,
     groups: tuple[int, int],
@@ -41,6 +44,8 @@ def quantize_groups(  # noqa: PLR0917 - compiled code takes arguments by positio
         octets: all packed codes, flat, to be written.
         scales: one for every group, to be written in the dtype they are stored in.
         biases: as `scales`.
+        scratch: for a block: its codes, the same memory as uint64, and the ends and
+            the scales and biases of its groups, a multiple of 16 of each.
         widths: bits of a code, and values in a group, a multiple of 32.
         steps: of `steps_of(bits)`.
         groups: the first one, and the one after the last.
@@ -48,15 +53,10 @@ def quantize_groups(  # noqa: PLR0917 - compiled code takes arguments by positio
     """
     bits, group_size = widths
     first, last = groups
-    step = max(1, BLOCK // group_size)
-    codes = np.empty(step * group_size, np.uint8)
-    lanes = codes.view(np.uint64)
-    padded = (step + LANES - 1) // LANES * LANES
     # Group by group: ends first, which scale and bias then replace.
-    one = np.zeros(padded, np.float32)
-    two = np.zeros(padded, np.float32)
-    stored_scale = np.empty(padded, scales.dtype)
-    stored_bias = np.empty(padded, biases.dtype)
+    codes, lanes, one, two, stored_scale, stored_bias = scratch
+    step = max(1, codes.size // group_size)
+    padded = (step + LANES - 1) // LANES * LANES
     top = np.float32((1 << bits) - 1)
     regular = True
     for block in range(first, last, step):
@@ -101,3 +101,58 @@ def scale_and_bias(one: Float32, two: Float32, count: int, top: np.float32) -> b
         # NaN compares as false; a span beyond float32 is infinite.
         regular &= (abs(low) <= most) & (abs(high) <= most) & (span <= most)
     return regular
+
+
+def module(value: str, scale: str) -> str:
+    """Compile all of it for one dtype of values and one of scales, by numpy's names."""
+    point = types.CPointer  # by their place in `_entry`
+    arrays = (value, "uint8", scale, scale, "uint8", "uint64", "float32", "float32")
+    pointers = [point(getattr(types, each)) for each in (*arrays, scale, scale)]  # type: ignore[no-untyped-call]
+    table = point(types.uint64)  # type: ignore[no-untyped-call]
+    return module_of(_entry, (*pointers, table, *[types.intp] * NUMBERS))
+
+
+NUMBERS = 6
+"""Arguments of `_entry` that are no pointers."""
+
+
+def _entry(  # noqa: PLR0917 - C knows no arrays
+    values: Sequence[float],
+    octets: Sequence[int],
+    scales: Sequence[float],
+    biases: Sequence[float],
+    codes: Sequence[int],
+    lanes: Sequence[int],
+    one: Sequence[float],
+    two: Sequence[float],
+    stored_scale: Sequence[float],
+    stored_bias: Sequence[float],
+    steps: Sequence[int],
+    bits: int,
+    group_size: int,
+    block: int,
+    padded: int,
+    first: int,
+    last: int,
+) -> int:
+    """Take pointers for arrays; `block` counts codes, `padded` groups of a block."""
+    size = last * group_size
+    scratch = (
+        as_array(codes, (block,)),
+        as_array(lanes, (block // 8,)),
+        as_array(one, (padded,)),
+        as_array(two, (padded,)),
+        as_array(stored_scale, (padded,)),
+        as_array(stored_bias, (padded,)),
+    )
+    regular = quantize_groups(
+        as_array(values, (size,)),
+        as_array(octets, (size // 8 * bits,)),
+        as_array(scales, (last,)),
+        as_array(biases, (last,)),
+        scratch,
+        (bits, group_size),
+        as_array(steps, (3, 3)),
+        (first, last),
+    )
+    return 1 if regular else 0

@@ -54,33 +54,10 @@ def store(builder: Builder, value: Value, base: Value, index: Value) -> None:
     builder.store(value, place, align=1)
 
 
-def unpacked(builder: Builder, octets: Value, bits: int) -> Value:
-    """Turn the first `2 * bits` of sixteen bytes into sixteen codes.
-
-    Every code lies in two neighbouring bytes, which one shuffle brings to its lane; a
-    shift of its own and a mask leave the code.
-    """
-    if bits == 8:  # noqa: PLR2004 - bits of a byte
-        return builder.zext(octets, INTEGERS)
-    firsts = [lane * bits // 8 for lane in range(LANES)]
-    pairs = [each for first in firsts for each in (first, min(first + 1, LANES - 1))]
-    mask = ir.Constant(ir.VectorType(I32, 2 * LANES), pairs)
-    near = builder.shuffle_vector(octets, ir.Constant(OCTETS, ir.Undefined), mask)
-    wide = builder.zext(builder.bitcast(near, HALVES), INTEGERS)
-    shifts = ir.Constant(INTEGERS, [lane * bits % 8 for lane in range(LANES)])
-    return builder.and_(builder.lshr(wide, shifts), splat(INTEGERS, (1 << bits) - 1))
-
-
 def load_bits(builder: Builder, base: Value, index: Value, dtype: str) -> Value:
     """Read sixteen stored floats as the bits of float32; exact."""
     kind = INTEGERS if dtype == "F32" else HALVES
     return _widen(builder, load(builder, base, index, kind), dtype)
-
-
-def load_everywhere(builder: Builder, base: Value, index: Value, dtype: str) -> Value:
-    """Read one stored float into every lane, as float32; exact."""
-    stored = spread(builder, builder.load(builder.gep(base, [index])))
-    return builder.bitcast(_widen(builder, stored, dtype), FLOATS)
 
 
 def _widen(builder: Builder, stored: Value, dtype: str) -> Value:

@@ -29,13 +29,11 @@ from qmanifest.kernels.llvm_floats import (
     Value,
     load,
     load_bits,
-    load_everywhere,
     rounded,
     splat,
     spread,
     store,
     store_float,
-    unpacked,
 )
 
 Context: TypeAlias = Any
@@ -120,57 +118,6 @@ def encode(  # noqa: PLR0917 - compiled code takes arguments by position
 
     sizes = (types.intp, types.intp)
     return types.void(values, *sizes, numbers, codes, types.intp), emit
-
-
-@emitted
-def decode(  # noqa: PLR0917 - compiled code takes arguments by position
-    _: Context,
-    octets: Kind,
-    place: Kind,
-    scales: Kind,
-    biases: Kind,
-    group: Kind,
-    values: Kind,
-) -> Value:
-    """Write the values of one group from its packed codes.
-
-    A value is the code times the scale, rounded to the scales' dtype, plus the bias,
-    rounded again. Values are of that dtype, or F32. `place` is the group's first byte,
-    its first value and its size, and then `bits` times 0: a tuple's length is part of
-    its type, so that the width of a code is known where instructions are chosen. Up to
-    16 bytes behind the group are read.
-    """
-    dtype, written = _HOLDS[scales.dtype], _HOLDS[values.dtype]
-    bits = len(place) - 3
-
-    def emit(
-        context: Context, builder: Builder, signature: Kind, given: Value
-    ) -> Value:
-        source = _data(context, builder, signature, given, 0)
-        target = _data(context, builder, signature, given, 5)
-        at, start, count = (builder.extract_value(given[1], each) for each in range(3))
-        scale, bias = (
-            load_everywhere(
-                builder,
-                _data(context, builder, signature, given, each),
-                given[4],
-                dtype,
-            )
-            for each in (2, 3)
-        )
-        none, eight = (ir.Constant(count.type, each) for each in (0, 8))
-        with _vectors(builder, none, count) as (index, _):
-            ahead = builder.mul(index, ir.Constant(count.type, bits))
-            octet = builder.add(at, builder.udiv(ahead, eight))
-            packed = load(builder, source, octet, OCTETS)
-            code = builder.sitofp(unpacked(builder, packed, bits), FLOATS)
-            product = rounded(builder, builder.fmul(code, scale), dtype)
-            value = rounded(builder, builder.fadd(product, bias), dtype)
-            where = builder.add(index, start)
-            store_float(builder, value, target, where, written)
-        return context.get_dummy_value()
-
-    return types.void(octets, place, scales, biases, types.intp, values), emit
 
 
 @emitted

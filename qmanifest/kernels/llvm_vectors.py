@@ -10,85 +10,31 @@ the product and the sum are each rounded to the dtype of the scales.
 
 from __future__ import annotations
 
-import platform
-from functools import cache
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from llvmlite import binding, ir
-from numba import config
+from llvmlite import ir
+
+from qmanifest.kernels.coding import (
+    CHUNK,
+    FLOAT_BYTES,
+    LANES,
+    STREAMED,
+    Coding,
+)
 
 Builder: TypeAlias = Any
 Value: TypeAlias = Any
 """llvmlite has no types for type checkers."""
 
-LANES: Final = 16
-CHUNK: Final = 2 * LANES
-"""Codes that are unpacked at a time."""
-FLOAT_BYTES: Final = 4
-_NIBBLE: Final = 4
-_OCTET: Final = 8
-_HALF: Final = 16
+HALF: Final = 16
 
 I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 F32, F16 = ir.FloatType(), ir.HalfType()
 F32S: Final = ir.VectorType(F32, LANES)
-_I32S: Final = ir.VectorType(I32, LANES)
+I32S: Final = ir.VectorType(I32, LANES)
 _I16S: Final = ir.VectorType(I16, LANES)
+I16PAIRS: Final = ir.VectorType(I16, CHUNK)
 _F16S: Final = ir.VectorType(F16, LANES)
-
-
-class Coding(NamedTuple):
-    """How a weight is stored, as far as its instructions differ."""
-
-    bits: int
-    """1 to 8."""
-    group_size: int
-    """A multiple of 32."""
-    scale: str
-    """Dtype of scales and biases: `F32`, `F16` or `BF16`."""
-    lookup: bool
-    """Whether a register of 16 weights is indexed by codes of up to 4 bits."""
-
-    @property
-    def chunk_bytes(self) -> int:
-        """Bytes of 32 codes."""
-        return CHUNK * self.bits // _OCTET
-
-    @property
-    def interleaved(self) -> bool:
-        """Whether the codes of a chunk come as those of even and of odd place."""
-        return self.bits == _NIBBLE
-
-    @property
-    def chunks(self) -> int:
-        """Chunks of a group."""
-        return self.group_size // CHUNK
-
-    @property
-    def scale_bytes(self) -> int:
-        """Bytes of one scale."""
-        return FLOAT_BYTES if self.scale == "F32" else 2
-
-
-@cache
-def _cpu_has(feature: str) -> bool:
-    """Whether the CPU that numba compiles for has a feature, by LLVM's name."""
-    name, features = (getattr(config, f"CPU_{part}") for part in ("NAME", "FEATURES"))
-    if features is not None:
-        return f"+{feature}" in str(features).split(",")
-    if name not in (None, "host"):
-        return False
-    return bool(binding.get_host_cpu_features().get(feature))
-
-
-def has_lookup() -> bool:
-    """Whether the CPU can index a register of 16 floats: AVX-512 can."""
-    return _cpu_has("avx512f")
-
-
-def has_float16() -> bool:
-    """Whether the CPU converts float16; LLVM would call what is not there."""
-    return _cpu_has("f16c") or platform.machine().lower() in ("aarch64", "arm64")
 
 
 def constants(numbers: list[int]) -> Value:
@@ -113,6 +59,26 @@ def store(b: Builder, value: Value, address: Value) -> None:
     b.store(value, b.inttoptr(address, value.type.as_pointer()), align=1)
 
 
+def store_past_cache(b: Builder, value: Value, address: Value) -> None:
+    """Store a vector in parts of `STREAMED` bytes, to an address of whole parts."""
+    lanes = STREAMED // (FLOAT_BYTES if value.type.element == F32 else 2)
+    hint = b.module.add_metadata([I32(1)])
+    for first in range(0, value.type.count, lanes):
+        some = constants([first + lane for lane in range(lanes)])
+        part = b.shuffle_vector(value, value, some)
+        where = at(b, address, first // lanes * STREAMED)
+        place = b.inttoptr(where, part.type.as_pointer())
+        b.store(part, place, align=STREAMED).set_metadata("nontemporal", hint)
+
+
+def prefetch(b: Builder, address: Value) -> None:
+    """Ask for what lies around an address, where nothing need be."""
+    kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
+    ask = b.module.declare_intrinsic("llvm.prefetch", [I8.as_pointer()], kind)
+    reading, keep_near, data = I32(0), I32(3), I32(1)
+    b.call(ask, [b.inttoptr(address, I8.as_pointer()), reading, keep_near, data])
+
+
 def at(b: Builder, address: Value, offset: int) -> Value:
     """Move an address by a constant number of bytes."""
     return b.add(address, I64(offset))
@@ -129,7 +95,7 @@ def scale_at(b: Builder, address: Value, scale: str) -> Value:
         return splat(b, load(b, address, F32))
     if scale == "F16":
         return splat(b, load(b, address, F16))
-    high = b.shl(b.zext(load(b, address, I16), I32), I32(_HALF))
+    high = b.shl(b.zext(load(b, address, I16), I32), I32(HALF))
     return splat(b, b.bitcast(high, F32))
 
 
@@ -138,8 +104,8 @@ def _round_bf16(b: Builder, x: Value) -> Value:
 
     NaNs stay NaNs: those that come of bfloat16 numbers have no low bits to carry.
     """
-    bits = b.bitcast(x, _I32S)
-    odd = b.and_(b.lshr(bits, constants([_HALF] * LANES)), constants([1] * LANES))
+    bits = b.bitcast(x, I32S)
+    odd = b.and_(b.lshr(bits, constants([HALF] * LANES)), constants([1] * LANES))
     up = b.add(b.add(bits, odd), constants([0x7FFF] * LANES))
     return b.bitcast(b.and_(up, constants([0xFFFF0000] * LANES)), F32S)
 
@@ -154,36 +120,6 @@ def rebuilt(b: Builder, codes: Value, scale: Value, bias: Value, dtype: str) -> 
     if dtype == "F32":
         return b.fadd(product, bias)
     return _round_bf16(b, b.fadd(_round_bf16(b, product), bias))
-
-
-def chunk_codes(b: Builder, address: Value, coding: Coding) -> tuple[Value, Value]:
-    """Unpack 32 codes to int32.
-
-    For 4 bits the first 16 are those of even place and the others those of odd place,
-    which takes no shuffle; for other widths they stand in order. With a lookup, bits
-    above the code's own are left in: indexing does not see them.
-    """
-    mask = constants([(1 << coding.bits) - 1] * LANES)
-    if coding.interleaved:
-        octets = b.zext(load(b, address, ir.VectorType(I8, LANES)), _I32S)
-        low = octets if coding.lookup else b.and_(octets, mask)
-        return low, b.lshr(octets, constants([_NIBBLE] * LANES))
-    half = at(b, address, coding.chunk_bytes // 2)
-    return _in_order(b, address, coding, mask), _in_order(b, half, coding, mask)
-
-
-def _in_order(b: Builder, address: Value, coding: Coding, mask: Value) -> Value:
-    """Unpack 16 codes of any width: each from the two bytes that it may lie in."""
-    bits, count = coding.bits, LANES * coding.bits // _OCTET
-    octets = load(b, address, ir.VectorType(I8, count))
-    if bits == _OCTET:
-        return b.zext(octets, _I32S)
-    firsts = [lane * bits // _OCTET for lane in range(LANES)]
-    pairs = [min(byte + one, count - 1) for byte in firsts for one in (0, 1)]
-    paired = b.shuffle_vector(octets, octets, constants(pairs))
-    twos = b.bitcast(paired, _I16S)
-    shifts = constants([lane * bits % _OCTET for lane in range(LANES)])
-    return b.and_(b.lshr(b.zext(twos, _I32S), shifts), mask)
 
 
 class Group:
@@ -206,9 +142,24 @@ class Group:
         if not self.coding.lookup:
             return rebuilt(b, codes, self.scale, self.bias, self.coding.scale)
         permute = b.module.declare_intrinsic(
-            "llvm.x86.avx512.permvar.sf.512", (), ir.FunctionType(F32S, [F32S, _I32S])
+            "llvm.x86.avx512.permvar.sf.512", (), ir.FunctionType(F32S, [F32S, I32S])
         )
         return b.call(permute, [self.table, codes])
+
+    def halves(self, b: Builder) -> Value:
+        """Give all that a lookup finds, in the scales' 16 bits, as 32 int16.
+
+        The index has five bits, of which a code's are the lowest: all stand twice.
+        """
+        table = b.bitcast(narrowed(b, self.table, self.coding.scale), _I16S)
+        return b.shuffle_vector(table, table, constants(list(range(LANES)) * 2))
+
+
+def halves_of(b: Builder, table: Value, indices: Value) -> Value:
+    """Look up 32 int16 in a table of as many."""
+    name = "llvm.x86.avx512.permvar.hi.512"
+    kind = ir.FunctionType(I16PAIRS, [I16PAIRS, I16PAIRS])
+    return b.call(b.module.declare_intrinsic(name, (), kind), [table, indices])
 
 
 def fma(b: Builder, one: Value, two: Value, three: Value) -> Value:
@@ -235,7 +186,11 @@ def in_order(b: Builder, even: Value, odd: Value) -> tuple[Value, Value]:
     )
 
 
-def high_halves(b: Builder, weights: Value) -> Value:
-    """Cut float32 that bfloat16 can hold down to it, as int16 of the same bits."""
-    bits = b.bitcast(weights, _I32S)
-    return b.trunc(b.lshr(bits, constants([_HALF] * LANES)), _I16S)
+def narrowed(b: Builder, weights: Value, dtype: str) -> Value:
+    """Write 16 float32 in a dtype that holds them exactly."""
+    if dtype == "F32":
+        return weights
+    if dtype == "F16":
+        return b.fptrunc(weights, _F16S)
+    bits = b.bitcast(weights, I32S)
+    return b.trunc(b.lshr(bits, constants([HALF] * LANES)), _I16S)

@@ -14,7 +14,7 @@ from qmanifest.packings.arrays import to_float32
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from qmanifest.packings.arrays import Float32, Stored
+    from qmanifest.packings.arrays import AnyArray, Float32, Stored
     from qmanifest.schemes import Microscaling
     from qmanifest.tensors import Shape
 
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 def code_values(scheme: Microscaling) -> Float32:
     """List what every code stands for, float32."""
     return np.array(ELEMENTS[scheme.element].values, np.float32)
+
+
+def byte_values(scheme: Microscaling) -> AnyArray:
+    """List what the codes of every byte stand for, `(256,)`.
+
+    A code of 8 bits is one float32. Two codes of 4 bits are the two halves of one
+    complex64, only so that they are moved together.
+    """
+    values, octets = code_values(scheme), np.arange(256, dtype=np.uint8)
+    if scheme.bits == 8:  # noqa: PLR2004 - bits of a byte
+        return values
+    pairs = values[np.stack([octets & 15, octets >> 4], axis=-1)]
+    return pairs.view(np.complex64).reshape(-1)
 
 
 def group_scales(

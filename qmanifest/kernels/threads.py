@@ -7,6 +7,7 @@ side. They end with the work: no pool of idle threads spins beside torch's own.
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,12 @@ _WORTH_A_THREAD: Final = 1 << 19
 _CHUNKS_PER_THREAD: Final = 4
 """So that a thread that is held up leaves little to wait for."""
 _MOST: Final = 64
+_SELF: Final = threading.local()
+
+
+def work_alone() -> None:
+    """Have the calling thread start no others: it is one of several already."""
+    _SELF.alone = True
 
 
 def thread_count() -> int:
@@ -35,7 +42,7 @@ def over_groups(
 ) -> bool:
     """Run `work` on ranges that together are all groups; tell whether all said yes."""
     threads = min(thread_count(), groups * group_size // _WORTH_A_THREAD)
-    if threads < 2:  # noqa: PLR2004 - one thread is the caller's own
+    if threads < 2 or getattr(_SELF, "alone", False):  # noqa: PLR2004 - one thread is the caller's own
         return work((0, groups))
     step = -(-groups // (threads * _CHUNKS_PER_THREAD))
     ranges = [(at, min(at + step, groups)) for at in range(0, groups, step)]

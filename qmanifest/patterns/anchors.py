@@ -89,7 +89,8 @@ def _boundary(text: str) -> Compiled:
 
     lines = None if behind_dots else _per_line(text, r"(?:{})(?:\..*)?")
     suffix = PLAIN[Syntax.SUFFIX](text)
-    return Compiled(accepts, regex_clues(text, ends=False), None, lines, suffix)
+    clues = regex_clues(text, ends=False)
+    return Compiled(accepts, clues, lines=lines, also=suffix)
 
 
 def _per_line(regex: str, form: str) -> str | None:

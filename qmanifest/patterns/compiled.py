@@ -23,6 +23,8 @@ class Compiled:
     """What every name that it matches holds."""
     names: tuple[str, ...] | None = None
     """All the names that it can match, where they are few."""
+    is_quick: bool = False
+    """Whether `accepts` is as quick as a search for one of the clues."""
     lines: str | None = None
     """A regular expression that finds the names among the lines of a text."""
     also: Compiled | None = None

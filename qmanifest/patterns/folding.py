@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from qmanifest.errors import PatternError
 from qmanifest.patterns.boxes import Box, boxes_of, halves, text_of
-from qmanifest.patterns.compiling import check
+from qmanifest.patterns.checking import check
 from qmanifest.patterns.joining import Joiner
 from qmanifest.patterns.matching import NameIndex, match
 from qmanifest.patterns.syntax import REGEX_MARK, Syntax, read_entry

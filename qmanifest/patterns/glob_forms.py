@@ -52,6 +52,11 @@ def star_test(glob: Glob) -> Callable[[str], bool] | None:
     head = glob[0] if isinstance(glob[0], str) else ""
     tail = glob[-1] if isinstance(glob[-1], str) else ""
     inner = [node for node in glob[1:-1] if isinstance(node, str)]
+    shortest = len(head) + len(tail)
+    if not inner:
+        return lambda name: (
+            len(name) >= shortest and name.startswith(head) and name.endswith(tail)
+        )
 
     def accepts(name: str) -> bool:
         place, stop = len(head), len(name) - len(tail)

@@ -13,8 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.errors import PatternError
-from qmanifest.patterns.compiling import compile_pattern
-from qmanifest.patterns.regexes import compile_program
 from qmanifest.patterns.syntax import MAX_TEXT_BYTES, Pattern, Syntax
 
 if TYPE_CHECKING:
@@ -30,6 +28,8 @@ It costs about as much as one pass over 100,000 names; the result is the same.
 """
 _RARE: Final = 16
 """Parts of segments are looked for where this many names share a segment."""
+_MANY: Final = 4
+"""So many searches are worth an index of segments."""
 _MAX_PIECES: Final = 8
 """The most parts of segments that are looked for."""
 _MAX_HELD: Final = 1_000
@@ -39,12 +39,24 @@ _MAX_HELD: Final = 1_000
 class NameIndex:
     """Names, without repeats and in their order, that patterns are looked up in."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.places = {name: at for at, name in enumerate(dict.fromkeys(names))}
-        """The place of each name."""
-        self.names = tuple(self.places)
+    def __init__(self, names: Iterable[str], *, searches: int = _MANY) -> None:
+        """Take the names, and how many searches at most are to come.
+
+        For a few it does not pay to look at the segments of all names.
+        """
+        self._all = dict.fromkeys(names)
+        self.names = tuple(self._all)
+        self._by_segments = searches >= _MANY
         self._held: dict[str, list[Sequence[int]]] = {}
         self._without: dict[str, tuple[NameIndex, list[int]]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._all
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each name."""
+        return dict(zip(self.names, range(len(self.names)), strict=True))
 
     def without(self, suffix: str) -> tuple[NameIndex, list[int]]:
         """Take a suffix off the names, and leave out the names that lack it.
@@ -75,17 +87,16 @@ class NameIndex:
             PatternError: the pattern cannot be used.
 
         """
-        compiled = compile_pattern(pattern)
+        compiled = _compiled(pattern)
         if compiled.names is not None:
             found = (self.places.get(name) for name in compiled.names)
             return sorted({at for at in found if at is not None})
         places = self._search(compiled)
         if compiled.also is not None:
             return sorted({*places, *self._search(compiled.also)})
-        verbatim = self.places.get(pattern.text)
-        if pattern.syntax is not Syntax.GLOB or verbatim is None:
+        if pattern.syntax is not Syntax.GLOB or pattern.text not in self:
             return places
-        return sorted({*places, verbatim})
+        return sorted({*places, self.places[pattern.text]})
 
     def touches(self, pattern: Pattern) -> bool:
         """Tell whether a pattern matches any of the names.
@@ -94,10 +105,10 @@ class NameIndex:
             PatternError: the pattern cannot be used.
 
         """
-        compiled = compile_pattern(pattern)
+        compiled = _compiled(pattern)
         if compiled.names is not None:
-            return any(name in self.places for name in compiled.names)
-        if pattern.syntax is Syntax.GLOB and pattern.text in self.places:
+            return any(name in self for name in compiled.names)
+        if pattern.syntax is Syntax.GLOB and pattern.text in self:
             return True
         return any(
             each.accepts(self.names[at])
@@ -108,17 +119,21 @@ class NameIndex:
 
     def _search(self, compiled: Compiled) -> Sequence[int]:
         """Find the places of the names that a pattern accepts, by its clues."""
+        names, accepts = self.names, compiled.accepts
+        if compiled.is_quick and not self._by_segments:
+            return [at for at, name in enumerate(names) if accepts(name)]
         candidates = self._candidates(compiled.clues)
-        for text in compiled.clues.texts:
-            candidates = [at for at in candidates if text in self.names[at]]
+        for text in () if compiled.is_quick else compiled.clues.texts:
+            candidates = [at for at in candidates if text in names[at]]
         if compiled.lines is not None and len(candidates) > _ONE_BY_ONE:
             return self._search_lines(compiled.lines, compiled)
-        accepts = compiled.accepts
-        return [at for at in candidates if accepts(self.names[at])]
+        return [at for at in candidates if accepts(names[at])]
 
     def _candidates(self, clues: Clues) -> Sequence[int]:
         """Narrow the names down by the clue that fewest names have."""
         best: list[Sequence[int]] = [range(len(self.names))]
+        if not self._by_segments:
+            return best[0]
         fewest = len(self.names)
         for found in self._clued(clues):
             number = sum(map(len, found))
@@ -160,6 +175,10 @@ class NameIndex:
 
     def _search_lines(self, regex: str, compiled: Compiled) -> Sequence[int]:
         """Find the names that a regular expression matches in one pass."""
+        from qmanifest.patterns.regexes import (  # noqa: PLC0415 - few need it
+            compile_program,
+        )
+
         text, starts, places = self._lines
         found = {  # a set, since RE2's Python side may yield an empty match twice
             places[bisect_left(starts, match.start())]
@@ -181,7 +200,7 @@ class Matches:
 
     def of(self, number: int) -> tuple[str, ...]:
         """List the names that a pattern matches, in the order of the names."""
-        return tuple(self._index.names[at] for at in self._found[number])
+        return tuple(map(self._index.names.__getitem__, self._found[number]))
 
     def claims(self, name: str) -> tuple[int, ...]:
         """List the numbers of the patterns that match a name."""
@@ -224,7 +243,8 @@ def match(
             without it are not matched. Absent: patterns are about whole names.
 
     """
-    index = NameIndex(names if patterns else ())
+    searches = len({p for p in patterns if p.syntax is not Syntax.EXACT})
+    index = NameIndex(names if patterns else (), searches=searches)
     known: dict[tuple[Pattern, str], Sequence[int]] = {}
     found: list[Sequence[int]] = []
     for pattern, end in zip(patterns, appended or [""] * len(patterns), strict=True):
@@ -238,6 +258,20 @@ def match(
             known[pattern, end] = _find(index, pattern, end)
         found.append(known[pattern, end])
     return Matches(index, found)
+
+
+def _compiled(pattern: Pattern) -> Compiled:
+    """Make a pattern ready to match.
+
+    Raises:
+        PatternError: it cannot be used.
+
+    """
+    from qmanifest.patterns.compiling import (  # noqa: PLC0415 - plain names need none
+        compile_pattern,
+    )
+
+    return compile_pattern(pattern)
 
 
 def _find(index: NameIndex, pattern: Pattern, appended: str) -> Sequence[int]:

@@ -48,15 +48,17 @@ def _exact(text: str) -> Compiled:
 
 
 def _substring(text: str) -> Compiled:
-    return Compiled(lambda name: text in name, text_clues(text))
+    return Compiled(lambda name: text in name, text_clues(text), is_quick=True)
 
 
 def _prefix(text: str) -> Compiled:
-    return Compiled(lambda name: name.startswith(text), text_clues(text, starts=True))
+    clues = text_clues(text, starts=True)
+    return Compiled(lambda name: name.startswith(text), clues, is_quick=True)
 
 
 def _suffix(text: str) -> Compiled:
-    return Compiled(lambda name: name.endswith(text), text_clues(text, ends=True))
+    clues = text_clues(text, ends=True)
+    return Compiled(lambda name: name.endswith(text), clues, is_quick=True)
 
 
 def _segment(text: str) -> Compiled:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from qmanifest.patterns.changes import Change, ExactChanges
-from qmanifest.patterns.glob_changes import find_glob_change, repeat_change
 from qmanifest.patterns.matching import NameIndex
-from qmanifest.patterns.spelling import Speller
 from qmanifest.patterns.syntax import Pattern, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from qmanifest.patterns.changes import Change, ExactChanges
+    from qmanifest.patterns.spelling import Speller
 
 _MAX_GLOBS: Final = 200
 """The most globs that are searched for; each costs several searches of all names."""
@@ -33,6 +33,10 @@ class Suggester:
 
     @cached_property
     def _exact(self) -> ExactChanges:
+        from qmanifest.patterns.changes import (  # noqa: PLC0415 - seldom asked
+            ExactChanges,
+        )
+
         return ExactChanges(self._index)
 
     def near(self, pattern: Pattern) -> Change | None:
@@ -45,6 +49,11 @@ class Suggester:
             return self._exact.find(pattern.text)
         if pattern.syntax is not Syntax.GLOB:
             return None
+        from qmanifest.patterns.glob_changes import (  # noqa: PLC0415 - seldom asked
+            find_glob_change,
+            repeat_change,
+        )
+
         if self._globs_left == 0:
             known = self._latest
             return known and repeat_change(self._index, pattern.text, known)
@@ -59,6 +68,8 @@ class Suggester:
 
     @cached_property
     def _speller(self) -> Speller:
+        from qmanifest.patterns.spelling import Speller  # noqa: PLC0415 - seldom asked
+
         return Speller(self._index)
 
 

@@ -7,8 +7,9 @@ holds most of its tensors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from qmanifest.findings import Defect, DefectKind, Location, Problem
 from qmanifest.patterns import match
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from qmanifest.reading.stores import Store, Stores
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(msgspec.Struct, frozen=True):
     """Which component has which store."""
 
     stores: Mapping[str, Store]

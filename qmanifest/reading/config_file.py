@@ -7,8 +7,9 @@ quantization config where it holds one; the others are nothing else.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from qmanifest.dimensions import TEXT_CONFIGS
 from qmanifest.findings import Defect, DefectKind, JsonValue, Location, Problem
@@ -35,8 +36,7 @@ BLOCKS: Final = ("quantization", "quantization_config", "compression_config")
 """Keys of a model's config under which a quantization config lies."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(msgspec.Struct, frozen=True):
     """One JSON file: what it says, or what is wrong with it."""
 
     file: str

@@ -19,8 +19,8 @@ from qmanifest.reading.wording import count, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PIECE: Final = 8 * 1024 * 1024
-"""Bytes of one `pread`."""
+_PIECE: Final = 64 * 1024 * 1024
+"""Bytes of one `pread`: all of most files, since what comes in pieces is copied."""
 
 
 class FileProblem(QManifestError):  # noqa: N818 - becomes a defect, nobody sees it raised

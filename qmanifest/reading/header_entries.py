@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
 
 from qmanifest.dtypes import DTYPES
 from qmanifest.findings import Defect, DefectKind, Location, Problem
@@ -23,8 +24,7 @@ _BITS: Final = {code: dtype.bits for code, dtype in DTYPES.items()}
 _OVERFLOW: Final = 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(msgspec.Struct, frozen=True):
     """The entries that make sense, in header order, and what is wrong with the rest."""
 
     tensors: tuple[TensorInfo, ...]

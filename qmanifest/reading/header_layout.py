@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from qmanifest.findings import Defect, DefectKind, Location, Problem
 from qmanifest.reading.capped import capped
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from qmanifest.tensors import TensorInfo
 
 
-@dataclass(frozen=True, slots=True)
-class _Seam:
+class _Seam(msgspec.Struct, frozen=True):
     """Two tensors in file order that do not meet."""
 
     before: TensorInfo | None

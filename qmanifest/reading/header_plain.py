@@ -1,58 +1,32 @@
-"""Read a plain header at full speed: one that is just what its own entries encode to.
+"""Read a plain header at full speed: one without escapes, and spaces in its entries.
 
-msgspec makes the entries without a detour over dicts. But it keeps the last of two
-equal keys, takes `4.0` for `4` and is free with much else, so what it makes counts only
-where encoding it gives the text back, byte for byte: then nothing was dropped, doubled
-or bent. The writers of safetensors and MLX write such headers. Any other, sound or not,
-is left to `header_json`, which can also say what is wrong.
+The writers of safetensors and MLX write such headers. msgspec finds names and entries,
+and `header_columns` takes the entries apart. Any other header, sound or not, is left to
+`header_json`, which can also say what is wrong.
+
+msgspec keeps the last of two equal keys without telling. But every string of the text
+has two quotes, so where those that were kept have as many as the text, none was lost.
 """
 
 from __future__ import annotations
 
-from math import prod
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
+from itertools import repeat
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from qmanifest.dtypes import DTYPES
 from qmanifest.reading import limits
+from qmanifest.reading.header_columns import QUOTES, Columns, take_apart
+from qmanifest.reading.header_json import METADATA
 from qmanifest.reading.tensor_names import long_names
 from qmanifest.tensors import TensorInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-_BITS: Final = {code: dtype.bits for code, dtype in DTYPES.items()}
-_OVERFLOW: Final = 1 << 63
-_FIRST: Final = b'{"__metadata__":'
-"""How a header with metadata begins, or it is not plain."""
-
-if TYPE_CHECKING:
-    _Dtype: TypeAlias = str
-else:
-    _Dtype = Literal[tuple(DTYPES)]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_OVERFLOW - 1)]
-
-
-class _Entry(msgspec.Struct, gc=False):
-    """An entry with its fields in the order of the safetensors library."""
-
-    dtype: _Dtype
-    shape: tuple[_Count, ...]
-    data_offsets: tuple[_Count, _Count]
-
-
-class _SortedEntry(msgspec.Struct, gc=False):
-    """An entry with its fields in the order of MLX."""
-
-    data_offsets: tuple[_Count, _Count]
-    dtype: _Dtype
-    shape: tuple[_Count, ...]
-
-
-_ENTRIES: Final = msgspec.json.Decoder(dict[str, _Entry])
-_SORTED: Final = msgspec.json.Decoder(dict[str, _SortedEntry])
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _METADATA: Final = msgspec.json.Decoder(dict[str, str] | None)
+_NULL: Final = msgspec.Raw(b"null")
 
 
 class Plain(NamedTuple):
@@ -60,6 +34,8 @@ class Plain(NamedTuple):
 
     tensors: tuple[TensorInfo, ...]
     metadata: dict[str, str] | None
+    end: int | None
+    """Where the last tensor ends, if every one begins where that before it ends."""
 
 
 def read_plain(data: bytes, file: str, data_start: int) -> Plain | None:
@@ -71,73 +47,49 @@ def read_plain(data: bytes, file: str, data_start: int) -> Plain | None:
         data_start: offset of the tensor data in the file; entries count from there.
 
     """
-    if not _is_small(data):
+    # A value takes at least a digit and a comma, or two brackets.
+    if len(data) > 2 * limits.MAX_VALUES or b"\\" in data:
         return None
     try:
-        metadata, entries = _decode(data.rstrip(b" "))
-    except (msgspec.MsgspecError, ValueError):  # the latter where it is not UTF-8
-        return None
-    tensors = _tensors(entries, file, data_start)
-    if tensors is None or long_names(entries, file):
-        return None
-    return Plain(tensors, metadata)
-
-
-def _is_small(data: bytes) -> bool:
-    """Whether the text surely has no more values than may be read.
-
-    A value takes at least a digit and a comma, or two brackets.
-    """
-    return len(data) <= 2 * limits.MAX_VALUES
-
-
-def _decode(
-    data: bytes,
-) -> tuple[dict[str, str] | None, Mapping[str, _Entry | _SortedEntry]]:
-    """Decode metadata and entries, and compare them with the text.
-
-    Raises:
-        ValueError: the text is not what they encode to.
-
-    """
-    metadata = None
-    if data.startswith(_FIRST):
-        start = len(_FIRST)
-        null = data.startswith(b"null", start)
-        end = start + 4 if null else data.index(b"}", start) + 1
-        metadata = _METADATA.decode(data[start:end])
-        if msgspec.json.encode(metadata) != data[start:end]:
-            raise ValueError("metadata in another spelling")
-        if data[end:] != b"}" and not data.startswith(b',"', end):
-            raise ValueError("metadata that nothing sound follows")
-        data = b"{" + data[end + data.startswith(b",", end) :]
-    is_sorted = data.startswith(b'{"data_offsets"', data.find(b":{") + 1)
-    entries = (_SORTED if is_sorted else _ENTRIES).decode(data)
-    if msgspec.json.encode(entries) != data:
-        raise ValueError("entries in another spelling")
-    return metadata, entries
-
-
-def _tensors(
-    entries: Mapping[str, _Entry | _SortedEntry], file: str, data_start: int
-) -> tuple[TensorInfo, ...] | None:
-    """Check the size of every tensor; None where one is off, or has no elements."""
-    if len(entries) > limits.MAX_TENSORS or "__metadata__" in entries:
-        return None
-    if not "".join(entries).isprintable() or "" in entries:
-        return None
-    tensors = []
-    for name, entry in entries.items():
-        begin, end = entry.data_offsets
-        shape = entry.shape
-        bits = prod(shape) * _BITS[entry.dtype]
-        if bits != 8 * (end - begin) or not 0 < bits < _OVERFLOW:
+        members = _MEMBERS.decode(data)
+        has_metadata = METADATA in members
+        metadata = _METADATA.decode(members.pop(METADATA, _NULL))
+        names = tuple(members)
+        strings = len(names) + has_metadata + 2 * len(metadata or ())
+        if data.count(b'"') != 2 * strings + QUOTES * len(names):
             return None
-        if len(shape) > limits.MAX_RANK:
+        if not _are_names(names, file):
             return None
-        tensors.append(
-            TensorInfo(
-                name, entry.dtype, shape, begin + data_start, end + data_start, file
-            )
-        )
-    return tuple(tensors)
+        columns = take_apart(members.values()) if names else Columns([], [], [], [])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return _plain(names, columns, metadata, file, data_start)
+
+
+def _are_names(names: Sequence[str], file: str) -> bool:
+    """Whether the names are such as tensors should have; JSON escapes are not asked."""
+    if len(names) > limits.MAX_TENSORS or "" in names or long_names(names, file):
+        return False
+    text = "".join(names)
+    # Of ASCII, JSON leaves only DEL that cannot be seen.
+    return "\x7f" not in text if text.isascii() else text.isprintable()
+
+
+def _plain(
+    names: Sequence[str],
+    columns: Columns,
+    metadata: dict[str, str] | None,
+    file: str,
+    data_start: int,
+) -> Plain:
+    """Make the tensors, with byte ranges counted from the start of the file."""
+    ends = list(map(data_start.__add__, columns.ends))
+    chained = columns.begins == [0, *columns.ends][: len(names)]
+    if chained:
+        begins = [data_start, *ends][: len(names)]
+    else:
+        begins = list(map(data_start.__add__, columns.begins))
+    dtypes, shapes = columns.dtypes, columns.shapes
+    rows = map(TensorInfo, names, dtypes, shapes, begins, ends, repeat(file))
+    end = (ends or [data_start])[-1] if chained else None
+    return Plain(tuple(rows), metadata, end)

@@ -6,9 +6,10 @@ Source: https://huggingface.co/docs/huggingface_hub/package_reference/serializat
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from qmanifest.findings import Defect, DefectKind, JsonValue, Location, Problem
 from qmanifest.reading import limits
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from typing_extensions import TypeIs
 
-@dataclass(frozen=True)
-class IndexFile:
+
+class IndexFile(msgspec.Struct, frozen=True, dict=True):
     """One index file as stored, and what is wrong with it."""
 
     file: str
@@ -113,7 +115,7 @@ def _interpret(parsed: JsonText, folder: Path, root: Path) -> IndexFile:
 
 def _read_map(
     document: Mapping[str, JsonValue], file: str
-) -> tuple[dict[str, str], bool, tuple[Defect, ...]]:
+) -> tuple[Mapping[str, str], bool, tuple[Defect, ...]]:
     """Read `weight_map`; also whether it is whole, and what is wrong with it."""
     if "weight_map" not in document:
         return {}, False, (missing_map(file, document),)
@@ -122,6 +124,8 @@ def _read_map(
         return {}, False, (invalid(file, ("weight_map",), value, "an object"),)
     if len(value) > limits.MAX_TENSORS:
         return {}, False, (too_many(file, len(value)),)
+    if _all_strings(value):
+        return value, True, ()
     shards = {name: shard for name, shard in value.items() if isinstance(shard, str)}
     wrong = [name for name in value if name not in shards]
     defects = capped(
@@ -129,6 +133,15 @@ def _read_map(
         len(wrong),
     )
     return shards, not wrong, defects
+
+
+def _all_strings(value: Mapping[str, JsonValue]) -> TypeIs[Mapping[str, str]]:
+    """Whether all values are strings; few of them differ, and only those are asked."""
+    try:
+        different = set(value.values())
+    except TypeError:  # arrays and objects are in no set
+        return False
+    return {str}.issuperset(map(type, different))
 
 
 def _read_total(

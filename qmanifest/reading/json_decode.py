@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NoReturn
+
+import msgspec
 
 from qmanifest.findings import DefectKind, JsonValue
 from qmanifest.reading import limits
@@ -34,8 +35,7 @@ _HALF_ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE: Final = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(msgspec.Struct, frozen=True):
     """A JSON text and its value."""
 
     value: JsonValue

@@ -8,8 +8,9 @@ operations of `bytes`: strings are cut out, and what remains is counted.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from qmanifest.findings import DefectKind
 from qmanifest.reading import limits
@@ -28,8 +29,7 @@ _DIGITS_ALIKE: Final = bytes(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(msgspec.Struct, frozen=True):
     """What a JSON text holds outside of its strings."""
 
     members: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from qmanifest.findings import (
     Defect,
@@ -17,12 +17,12 @@ from qmanifest.reading.collector import collector_paused
 from qmanifest.reading.json_decode import decode
 from qmanifest.reading.json_error import JsonError
 from qmanifest.reading.json_locate import locate, locate_all, place
+from qmanifest.reading.json_plain import decode_plain
 
 __all__ = ["JsonText", "locate", "locate_all", "parse_json"]
 
 
-@dataclass(frozen=True, slots=True)
-class JsonText:
+class JsonText(msgspec.Struct, frozen=True):
     """A JSON file as read: what it says, its text, and what is wrong with it."""
 
     value: JsonValue
@@ -42,6 +42,9 @@ def parse_json(data: bytes, file: str, limit_depth: int = limits.MAX_DEPTH) -> J
     """Parse JSON strictly (see `json_decode`); whatever is wrong becomes a defect."""
     try:
         with collector_paused():
+            plain = decode_plain(data, limit_depth)
+            if plain is not None:
+                return JsonText(plain, data.decode(), file)
             decoded = decode(data, limit_depth)
     except JsonError as error:
         text = data.decode("utf-8-sig", "replace")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from qmanifest.findings import json_pointer
 
@@ -23,8 +24,7 @@ TOKEN: Final = re.compile(rf"{STRING}|[\[\]{{}},]", re.DOTALL)
 """Strings and punctuation; numbers and literals lie between two matches."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedKey:
+class RepeatedKey(msgspec.Struct, frozen=True):
     """A key that one object has twice."""
 
     key: str

@@ -8,8 +8,10 @@ Source: https://github.com/huggingface/safetensors, "Format" in its README.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from qmanifest.findings import (
     Defect,
@@ -36,8 +38,7 @@ if TYPE_CHECKING:
     from qmanifest.tensors import TensorInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """One safetensors file as its header describes it, and what is wrong with it."""
 
     file: str
@@ -65,37 +66,46 @@ def read_header(path: Path, file: str) -> Header:
     header = Header(file, 0)
     try:
         with open_regular(path) as (descriptor, size):
-            header = replace(header, size=size)
+            header = Header(file, size)
             data = read_frame(descriptor, size)
             with collector_paused():
-                header = _read_members(data, header)
-                if not header.readable:
+                header, covers = _read_members(data, header)
+                if covers or not header.readable:
                     return header
                 return _check_data(descriptor, header)
     except FileProblem as problem:
         return replace(header, defects=(problem.defect(file),), readable=False)
 
 
-def _read_members(data: bytes, header: Header) -> Header:
-    """Read the tensors and the metadata out of the header's JSON."""
-    header = replace(header, header_bytes=LENGTH_BYTES + len(data))
-    plain = read_plain(data, header.file, header.header_bytes)
+def _read_members(data: bytes, header: Header) -> tuple[Header, bool]:
+    """Read the tensors and the metadata out of the header's JSON.
+
+    Returns:
+        The header, and whether its tensors surely cover the file's data.
+
+    """
+    file, size = header.file, header.size
+    header_bytes = LENGTH_BYTES + len(data)
+    plain = read_plain(data, file, header_bytes)
     if plain is not None:
-        return replace(
-            header, tensors=plain.tensors, metadata=plain.metadata, readable=True
-        )
-    decoded = decode_header(data, header.file)
+        tensors, metadata = plain.tensors, plain.metadata
+        header = Header(file, size, header_bytes, tensors, metadata, (), readable=True)
+        return header, plain.end == size
+    decoded = decode_header(data, file)
     if isinstance(decoded, Defect):
-        return replace(header, defects=(decoded,))
-    metadata, defects = _read_metadata(decoded.pop(METADATA, None), header.file)
-    entries = read_entries(decoded, header.file, header.header_bytes)
-    return replace(
-        header,
-        tensors=entries.tensors,
-        metadata=metadata,
-        defects=(*defects, *entries.defects),
-        readable=entries.whole,
+        return replace(header, header_bytes=header_bytes, defects=(decoded,)), False
+    metadata, defects = _read_metadata(decoded.pop(METADATA, None), file)
+    entries = read_entries(decoded, file, header_bytes)
+    header = Header(
+        file,
+        size,
+        header_bytes,
+        entries.tensors,
+        metadata,
+        (*defects, *entries.defects),
+        entries.whole,
     )
+    return header, False
 
 
 def _read_metadata(

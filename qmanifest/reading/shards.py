@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from qmanifest.findings import Defect, DefectKind, Location, Problem
 from qmanifest.reading.files import is_inside
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@dataclass(frozen=True)
-class ShardSet:
+class ShardSet(msgspec.Struct, frozen=True, dict=True):
     """The shards that together hold one model."""
 
     name: str
@@ -94,13 +95,11 @@ class ShardSet:
 
 def index_of(headers: Iterable[Header]) -> TensorIndex:
     """Collect the tensors of all readable headers, in their order."""
-    return TensorIndex(
-        tensor for header in headers if header.readable for tensor in header.tensors
-    )
+    readable = (header.tensors for header in headers if header.readable)
+    return TensorIndex(chain.from_iterable(readable))
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(msgspec.Struct, frozen=True):
     """The shard sets of one folder, by name."""
 
     root: Path

@@ -7,9 +7,10 @@ in subfolders; which of them a config means is found by `qmanifest.reading.compo
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from qmanifest.evidence import Evidence
 from qmanifest.reading.shards import index_of, list_folder, open_file
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from qmanifest.tensors import TensorIndex
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(msgspec.Struct, frozen=True, dict=True):
     """The shards of one model, whatever their files are called."""
 
     name: str
@@ -70,8 +70,7 @@ class Store:
         return tuple(found)
 
 
-@dataclass(frozen=True)
-class Stores:
+class Stores(msgspec.Struct, frozen=True, dict=True):
     """Everything that one path holds: stores by the names of their files."""
 
     root: Path

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 8 * 1024 * 1024
 """Bytes of one read."""
-PIECE: Final = 256 * 1024
+PIECE: Final = 512 * 1024
 """Bytes of one piece, which a processor's own cache holds until they are judged."""
 
 
@@ -71,13 +71,48 @@ def iter_tensor(
         ValueError: `chunk` is not positive.
 
     """
+    with open_shard(root, tensor.file, chunk) as shard:
+        yield from shard.pieces(tensor, 0, tensor.nbytes)
+
+
+@contextmanager
+def open_shard(root: Path, file: str, chunk: int = PIECE) -> Iterator[Shard]:
+    """Open a shard to read many tensors of it, or parts of them, through one buffer.
+
+    Raises:
+        FileProblem: the file cannot be opened.
+        ValueError: `chunk` is not positive.
+
+    """
     if chunk <= 0:
         raise ValueError(f"a chunk has at least 1 byte, not {chunk}")
-    with _opened(root, tensor) as descriptor:
-        view = memoryview(bytearray(min(chunk, tensor.nbytes)))
-        for start in range(tensor.begin, tensor.end, chunk):
-            piece = view[: min(chunk, tensor.end - start)]
-            _fill(descriptor, piece, tensor, start)
+    with open_regular(root / file) as (descriptor, size):
+        yield Shard(descriptor, size, chunk)
+
+
+class Shard:
+    """An open shard, read piece by piece."""
+
+    def __init__(self, descriptor: int, size: int, chunk: int) -> None:
+        self._descriptor, self._size, self._chunk = descriptor, size, chunk
+        self._buffer = memoryview(b"")
+
+    def pieces(self, tensor: TensorInfo, begin: int, end: int) -> Iterator[memoryview]:
+        """Yield the bytes of a tensor from `begin` to `end`, counted from its first.
+
+        A piece is overwritten by the next one, of whatever tensor.
+
+        Raises:
+            FileProblem: the file cannot be read, or is shorter than its header says.
+
+        """
+        _require_whole(tensor, self._size)
+        chunk = min(self._chunk, end - begin)
+        if len(self._buffer) < chunk:
+            self._buffer = memoryview(bytearray(chunk))
+        for start in range(begin, end, self._chunk):
+            piece = self._buffer[: min(chunk, end - start)]
+            _fill(self._descriptor, piece, tensor, tensor.begin + start)
             yield piece
 
 
@@ -85,9 +120,13 @@ def iter_tensor(
 def _opened(root: Path, tensor: TensorInfo) -> Iterator[int]:
     """Open a tensor's file, after a look at its size: nothing is allocated in vain."""
     with open_regular(root / tensor.file) as (descriptor, size):
-        if size < tensor.end:
-            raise _cut(tensor, size)
+        _require_whole(tensor, size)
         yield descriptor
+
+
+def _require_whole(tensor: TensorInfo, size: int) -> None:
+    if size < tensor.end:
+        raise _cut(tensor, size)
 
 
 def _fill(descriptor: int, view: memoryview, tensor: TensorInfo, offset: int) -> None:

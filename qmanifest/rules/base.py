@@ -7,9 +7,10 @@ makes findings of them, so that no rule can report under another's code.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from qmanifest.findings import Finding, Problem, Severity
 
@@ -44,8 +45,7 @@ class Check(Protocol):
         """Yield every problem."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """One thing that must hold."""
 
     code: str

@@ -30,12 +30,13 @@ def dead_entry(checkpoint: Checkpoint) -> Iterator[Problem]:
     Correct the name (the hint has the nearest one), or remove the entry.
     """
     for component, store in checkpoint.found():
-        suggest = Suggester(store.evidence.logical)
+        suggest: Suggester | None = None
         for entry in component.entries:
             dead = not entry.matches and entry.unused is not None
             if not dead or (component.name, entry.pointer) in checkpoint.renames:
                 continue
             text = entry.pattern.text
+            suggest = suggest or Suggester(store.evidence.logical)
             nearest = suggest.nearest(text + entry.appended)
             hint = f"did you mean {nearest!r}?" if nearest else "remove the entry"
             verb = "keeps" if entry.purpose == "keep" else "quantizes"
@@ -74,6 +75,8 @@ def renamed(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Replace the prefix or suffix in the entries, as the hint says.
     """
+    if not checkpoint.renames:
+        return
     for component, store in checkpoint.found():
         for entry in component.entries:
             change = checkpoint.renames.get((component.name, entry.pointer))
@@ -139,11 +142,17 @@ def shadowed(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Remove or narrow it.
     """
+    plain = Syntax.EXACT  # looked up once: there may be an entry for every tensor
     for component, store in checkpoint.found():
+        patterns = [
+            entry
+            for entry in component.entries
+            if entry.pattern.syntax is not plain and entry.matches
+        ]
+        if not patterns:
+            continue
         decided = {weight.name: weight.pointer for weight in component.weights}
-        for entry in component.entries:
-            if entry.pattern.syntax is Syntax.EXACT or not entry.matches:
-                continue
+        for entry in patterns:
             if entry.purpose == "quantize":
                 idle = all(decided.get(n) != entry.pointer for n in entry.matches)
                 fault = "is shadowed: other entries decide all of its" if idle else ""

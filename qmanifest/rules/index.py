@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from qmanifest.findings import Location, Problem, Severity, json_pointer
@@ -59,11 +60,16 @@ def not_in_its_shard(checkpoint: Checkpoint) -> Iterator[Problem]:
 
 def _is_exact(shards: ShardSet, index_file: IndexFile) -> bool:
     """Whether the index maps every tensor to where it is, and nothing else."""
-    prefix = shards.prefix
-    found = {name: tensor.file for name, tensor in shards.index.items()}
-    if prefix:
-        found = {name: file.removeprefix(prefix) for name, file in found.items()}
-    return not shards.index.repeats and found == index_file.weight_map
+    found, mapped = shards.index, index_file.weight_map
+    if found.repeats or len(found) != len(mapped):
+        return False
+    names = iter(found)  # header by header
+    for header in shards.headers:
+        count = len(header.tensors) if header.readable else 0
+        mapped_to = list(map(mapped.get, islice(names, count)))
+        if mapped_to != [header.file.removeprefix(shards.prefix)] * count:
+            return False
+    return True
 
 
 def _misplaced(
@@ -130,7 +136,7 @@ def total_size(checkpoint: Checkpoint) -> Iterator[Problem]:
             continue
         if is_foreign(shards, index_file):
             continue
-        stored = sum(t.end - t.begin for t in shards.index.values())
+        stored = _stored_bytes(shards)
         if stored != index_file.total_size:
             pointer = json_pointer("metadata", "total_size")
             yield Problem(
@@ -141,6 +147,14 @@ def total_size(checkpoint: Checkpoint) -> Iterator[Problem]:
                 actual=index_file.total_size,
                 hint=f"set total_size to {stored}",
             )
+
+
+def _stored_bytes(shards: ShardSet) -> int:
+    """Sum the bytes of the tensors; a name that is there twice counts once."""
+    if shards.index.repeats or any(header.defects for header in shards.headers):
+        return sum(tensor.nbytes for tensor in shards.index.values())
+    # Of a file without defects every byte behind the header is one tensor's.
+    return sum(header.size - header.header_bytes for header in shards.headers)
 
 
 @rule("QM407", "total-parameters", Severity.WARNING, needs=Depth.HEADERS)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import elements
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
-from qmanifest.rules.doubtful import doubtful, doubtful_packed
+from qmanifest.rules.doubtful import doubtful, doubtful_packed, doubts
 from qmanifest.rules.misfits import misfits, unproven
+from qmanifest.rules.readings import packed_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmanifest.checkpoint import Checkpoint
     from qmanifest.manifest import Component, Weight
+    from qmanifest.rules.doubtful import Doubt, Doubts
     from qmanifest.rules.readings import Packed
 
 
@@ -195,15 +196,12 @@ def not_provable(checkpoint: Checkpoint) -> Iterator[Problem]:
     Give a witness: `--base`, or a `config.json` beside the shards.
     """
     yield from unproven(checkpoint)
-    open_weights = (
-        packed
-        for packed in doubtful_packed(checkpoint)
-        if packed.fault is None and packed.witness is None and len(packed.readings) > 1
-    )
-    for _, several in groupby(open_weights, lambda packed: id(packed.component)):
-        open_ones = list(several)
-        first = open_ones[0]
-        component = first.component
+    for each in doubts(checkpoint):
+        component = each.component
+        open_ones = _unproven(checkpoint, each)
+        if not open_ones:
+            continue
+        first = next(packed_weights(checkpoint, open_ones[:1]))
         fits = ", ".join(f"{bits}-bit/{group}" for bits, group in first.readings)
         which = f" of {component.name!r}" if component.name else ""
         yield Problem(
@@ -218,6 +216,23 @@ def not_provable(checkpoint: Checkpoint) -> Iterator[Problem]:
             hint="give a witness: --base with the 16-bit original, or a config.json "
             "with the model's dimensions",
         )
+
+
+def _unproven(checkpoint: Checkpoint, each: Doubts) -> list[Doubt]:
+    """List the weights of a component that fit as promised and otherwise, in order."""
+    weights = each.unproven
+    found = {
+        id(packed.weight)
+        for packed in doubtful_packed(checkpoint)
+        if packed.component is each.component
+        and packed.fault is None
+        and packed.witness is None
+        and len(packed.readings) > 1
+    }
+    if found:
+        found.update(map(id, weights))
+        weights = tuple(one for one in each.component.weights if id(one) in found)
+    return [(each.component, each.store, weight) for weight in weights]
 
 
 RULES = (wrong_bits, wrong_group, wrong_shape, not_provable)

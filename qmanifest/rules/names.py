@@ -9,7 +9,7 @@ from qmanifest.families import DENSE
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.patterns import Suggester
 from qmanifest.rules.base import Depth, of_component, rule
-from qmanifest.rules.doubtful import doubtful_by_component
+from qmanifest.rules.doubtful import doubts
 from qmanifest.rules.parameters import parameters
 
 if TYPE_CHECKING:
@@ -31,14 +31,16 @@ def missing_tensor(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Run the converter again, or remove the entry from the config.
     """
-    for component, store, weights in doubtful_by_component(checkpoint):
-        suggest = Suggester(store.evidence.logical)
-        for weight in weights:
+    for each in doubts(checkpoint):
+        component, store = each.component, each.store
+        suggest: Suggester | None = None
+        for weight in each.weights:
             renamed = (component.name, weight.pointer) in checkpoint.renames
             plain = store.index.get(weight.name)
             dense = plain is not None and plain.dtype in DENSE  # QM209 has it
             if weight.codes in store.index or renamed or dense:
                 continue
+            suggest = suggest or Suggester(store.evidence.logical)
             nearest = suggest.nearest(weight.name)
             meant = f"correct the name to {nearest!r}, or run" if nearest else "run"
             yield Problem(
@@ -64,12 +66,17 @@ def undeclared(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Add the tensor to the config, or store it 16-bit.
     """
-    for component, store in checkpoint.found():
+    for each in doubts(checkpoint):
+        component, store = each.component, each.store
+        packed = sorted(filter(None, map(store.evidence.holds, each.others)))
+        if not packed:
+            continue
         declared = {weight.name for weight in component.weights}
         declared |= {kept.name for kept in component.kept}
         declared |= {change.example for change in checkpoint.renames.values()}
-        for name in sorted(store.evidence.packed - declared):
-            family, tensor = store.evidence.stored[name]
+        for name, (family, tensor) in packed:
+            if name in declared:
+                continue
             called = "" if tensor.name == name else f" as {tensor.name!r}"
             yield Problem(
                 f"{name!r} is stored packed{called} ({tensor}, {family.title}) and no "
@@ -96,18 +103,19 @@ def uncovered(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Add it to the keep list, or to the quantized tensors.
     """
-    for component, store in checkpoint.found():
-        if not component.exhaustive:
+    for each in doubts(checkpoint):
+        component, store = each.component, each.store
+        if not component.exhaustive or not each.others:
             continue
         covered = {weight.name for weight in component.weights}
         covered |= {kept.name for kept in component.kept}
         bare = [
             (name, tensor)
-            for name, tensor in store.index.items()
+            for name, tensor in ((name, store.index[name]) for name in each.others)
             if tensor.dtype in DENSE
             and len(tensor.shape) > 1
             and name not in covered
-            and name not in store.evidence.companions
+            and not store.evidence.is_companion(name)
         ]
         total = parameters(component, store) if bare else 0
         for name, tensor in bare:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from qmanifest.families import DENSE, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
-from qmanifest.rules.doubtful import doubtful_by_component
+from qmanifest.rules.doubtful import doubts
 from qmanifest.rules.misfits import wrong_dtypes
 from qmanifest.rules.readings import is_row
 from qmanifest.schemes import Affine
@@ -35,8 +35,9 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Convert again with the right dtypes.
     """
-    for component, store, weights in doubtful_by_component(checkpoint):
-        for weight in weights:
+    for each in doubts(checkpoint):
+        component, store = each.component, each.store
+        for weight in each.weights:
             codes = store.index.get(weight.name)
             if is_row(weight) and codes is not None and codes.dtype in WORDS:
                 yield from _part_dtypes(checkpoint, weight, store)
@@ -108,17 +109,15 @@ def _dtype_problem(
 
 def _mixed_packings(checkpoint: Checkpoint) -> Iterator[Problem]:
     """Report a checkpoint whose weights are packed in two ways."""
-    if len({w.scheme.pack for c, _ in checkpoint.found() for w in c.weights}) < 2:  # noqa: PLR2004 - a mix takes two
+    if len(frozenset().union(*(each.packings for each in doubts(checkpoint)))) < 2:  # noqa: PLR2004 - a mix takes two
         return
     stored = [
         (weight, store.index[weight.name])
         for component, store in checkpoint.found()
         for weight in component.weights
-        if is_row(weight) and weight.name in store.evidence.packed
+        if is_row(weight) and store.evidence.is_packed(weight.name)
     ]
     packs = Counter(weight.scheme.pack for weight, _ in stored)
-    if len(packs) < 2:  # noqa: PLR2004 - a mix takes two
-        return
     rare = min(packs, key=packs.__getitem__)
     example, tensor = next(each for each in stored if each[0].scheme.pack == rare)
     yield Problem(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.dtypes import DTYPES
-from qmanifest.evidence import stem
+from qmanifest.evidence import served, stem
 from qmanifest.families import DENSE, MLX_NAMES, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
-from qmanifest.rules.doubtful import doubtful, doubtful_by_component
+from qmanifest.rules.doubtful import doubtful, doubts
 from qmanifest.rules.misfits import bereft, missing_beside_namesakes, missing_parts
 from qmanifest.rules.readings import is_row
 from qmanifest.schemes import Microscaling
@@ -74,21 +74,23 @@ def orphan_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Correct the mode for this module, or convert the layer again.
     """
-    for component, store, weights in doubtful_by_component(checkpoint):
-        for weight in weights:
-            yield from _impossible(checkpoint, weight, store)
-        declared = {stem(weight.name) for weight in component.weights}
-        declared |= {kept.name for kept in component.kept}
-        yield from bereft(store)
-        declared |= {stem(name) for name in store.evidence.bereft}
-        declared |= {stem(name) for name in store.evidence.packed}  # QM202 has those
-        undeclared = [
-            (name, base)
-            for name, base in store.evidence.suffixed
-            if base not in declared and name not in declared
+    for each in doubts(checkpoint):
+        for weight in each.weights:
+            yield from _impossible(checkpoint, weight, each.store)
+        if each.others:
+            yield from bereft(each.store)
+        companions = [
+            (name, base) for name in each.others if (base := served(name)) is not None
         ]
-        for name, base in sorted(undeclared):
-            yield from _alone(store, base, store.index[name])
+        if not companions:
+            continue
+        declared = {stem(weight.name) for weight in each.component.weights}
+        declared |= {kept.name for kept in each.component.kept}
+        evidence = each.store.evidence
+        declared |= {stem(name) for name in (*evidence.bereft, *evidence.packed)}
+        for name, base in sorted(companions):
+            if base not in declared and name not in declared:
+                yield from _alone(each.store, base, each.store.index[name])
 
 
 def _alone(store: Store, base: str, companion: TensorInfo) -> Iterator[Problem]:
@@ -186,8 +188,9 @@ def quantized_but_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Convert the layer, or remove it from the config.
     """
-    for component, store, weights in doubtful_by_component(checkpoint):
-        for weight in weights:
+    for each in doubts(checkpoint):
+        component, store = each.component, each.store
+        for weight in each.weights:
             tensor = store.index.get(weight.name)
             if tensor is None or tensor.dtype not in DENSE:
                 continue

@@ -7,9 +7,10 @@ wrong number is one finding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
 
 from qmanifest.families import WORDS
 from qmanifest.layouts import ROWS
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from qmanifest.checkpoint import Checkpoint
+    from qmanifest.layouts import RowLayout
     from qmanifest.manifest import Component, Weight
     from qmanifest.reading.stores import Store
     from qmanifest.tensors import TensorInfo
@@ -29,8 +31,7 @@ BITS: Final = (2, 3, 4, 5, 6, 8)
 GROUPS: Final = (32, 64, 128)
 
 
-@dataclass(frozen=True)
-class Packed:
+class Packed(msgspec.Struct, frozen=True, dict=True):
     """A packed weight with its scales, and what they can mean."""
 
     component: Component
@@ -68,12 +69,7 @@ class Packed:
         if isinstance(scheme, Microscaling):
             own = (scheme.bits, scheme.group_size)
             return (own,) if product == own[0] * own[1] else ()
-        held = ROWS[scheme.pack].bits
-        return tuple(
-            (bits, product // bits)
-            for bits in BITS
-            if bits in held and product % bits == 0 and product // bits in GROUPS
-        )
+        return fitting_pairs(ROWS[scheme.pack], product)
 
     @cached_property
     def readings(self) -> tuple[tuple[int, int], ...]:
@@ -128,6 +124,15 @@ class Packed:
         return "group" if whole else "bits"
 
 
+def fitting_pairs(layout: RowLayout, product: int) -> tuple[tuple[int, int], ...]:
+    """List the affine bits and group sizes that make a product, fewest bits first."""
+    return tuple(
+        (bits, product // bits)
+        for bits in BITS
+        if bits in layout.bits and product % bits == 0 and product // bits in GROUPS
+    )
+
+
 def packed_weights(
     checkpoint: Checkpoint,
     weights: Iterable[tuple[Component, Store, Weight]] | None = None,
@@ -162,7 +167,9 @@ def _packed(
     others = tuple(store.index[name] for name in names if name in store.index)
     packed = Packed(component, weight, codes, scales, known, others)
     if packed.witness and not packed.witness.strict and not packed.explained:
-        return replace(packed, witness=None)  # another module of the same name
+        return msgspec.structs.replace(
+            packed, witness=None
+        )  # another module of the same name
     return packed
 
 

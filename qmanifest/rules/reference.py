@@ -26,14 +26,12 @@ def another_model(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Name the checkpoint that was converted with `--base`.
     """
-    weights = list(checkpoint.manifest.weights()) if checkpoint.manifest else []
-    if (
-        checkpoint.base is None
-        or not weights
-        or any(
-            checkpoint.original(component.name, weight.name)
-            for component, weight in weights
-        )
+    if checkpoint.base is None or checkpoint.manifest is None:
+        return
+    weights = list(checkpoint.manifest.weights())
+    if not weights or any(
+        checkpoint.original(component.name, weight.name)
+        for component, weight in weights
     ):
         return
     first = weights[0][1]

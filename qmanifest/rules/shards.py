@@ -38,6 +38,8 @@ def missing_shard(checkpoint: Checkpoint) -> Iterator[Problem]:
             continue
         lost = defaultdict(list)
         missing = set(shards.missing)
+        if not missing:
+            continue
         for tensor, shard in index_file.weight_map.items():
             if shards.prefix + shard in missing:
                 lost[shard].append(tensor)

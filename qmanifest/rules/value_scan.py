@@ -1,65 +1,54 @@
 """One pass over the bytes of a checkpoint's quantized and kept tensors.
 
-Tensors are read in pieces that stay in the processor's cache, and judged as unsigned
-integers: the exponent bits tell a number from NaN and infinity several times faster
-than floats do. What a sound piece cannot have is counted only where its greatest or
-least number shows that it is there.
+They are read in the order of the files, in spans that a few threads take in turns, and
+in pieces that a processor's own cache holds until they are judged.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
-from qmanifest.families import WORDS
-from qmanifest.reading.tensor_bytes import iter_tensor
-from qmanifest.schemes import Microscaling, ZeroPoint
+from qmanifest.kernels.threads import thread_count
+from qmanifest.reading.tensor_bytes import PIECE, open_shard
+from qmanifest.rules.value_counts import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from qmanifest.checkpoint import Checkpoint
-    from qmanifest.manifest import Weight
-    from qmanifest.reading.stores import Store
-    from qmanifest.tensors import TensorInfo
 
-_EXPONENTS: Final = {
-    "F16": ("<u2", 0x7FFF, 0x7C00),
-    "BF16": ("<u2", 0x7FFF, 0x7F80),
-    "F32": ("<u4", 0x7FFFFFFF, 0x7F800000),
-}
-"""Per dtype: its bits as an integer, all but the sign, and all exponent bits."""
-_LEAST: Final = {"F16": 0x0002, "BF16": 0x33D7, "F32": 0x33D6BF95}
-"""Per dtype: the bits of 1e-7, the least scale that MLX writes, rounded up."""
+SPAN: Final = 64 * PIECE
+"""Bytes that a thread reads before it takes others: large beside what a span costs."""
 
 
 class Progress(Protocol):
-    """Told after every piece how many bytes of how many are read."""
+    """Told after every span how many bytes of how many are read."""
 
     def __call__(self, done: int, total: int, name: str, /) -> None:
         """Learn that `done` bytes are read, the last of them of tensor `name`."""
 
 
-@dataclass(slots=True)
-class Counts:
-    """What the elements of one stored tensor are."""
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Bytes of one tensor, counted from its first."""
 
-    tensor: TensorInfo
-    role: str
-    """The part it plays; `kept` for a tensor that stays 16-bit."""
-    weight: Weight | None
-    elements: int = 0
-    not_finite: int = 0
-    """NaN and infinity; for bytes that hold a number format, its NaN codes."""
-    zeros: int = 0
-    """Elements that are zero, of either sign."""
-    least: int = 0
-    """Scales no larger than the least that MLX writes, which a constant group has."""
-    out_of_range: int = 0
-    """Zero points beyond the largest code."""
+    counts: Counts
+    begin: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Span:
+    """Parts of tensors that lie behind each other in one shard."""
+
+    root: Path
+    file: str
+    parts: list[_Part]
+    nbytes: int = 0
 
 
 _SCANS: Final[WeakKeyDictionary[Checkpoint, tuple[Counts, ...]]] = WeakKeyDictionary()
@@ -72,6 +61,10 @@ def scan(
     """Read every quantized and kept tensor once, and count what it holds.
 
     Tensors that reach beyond their file are left out: they are cut (QM002).
+
+    Raises:
+        FileProblem: a file cannot be read, or was cut since its header was read.
+
     """
     if checkpoint not in _SCANS:
         _SCANS[checkpoint] = _scan(checkpoint, progress)
@@ -81,21 +74,18 @@ def scan(
 def _scan(checkpoint: Checkpoint, progress: Progress | None) -> tuple[Counts, ...]:
     """Read what `_wanted` lists, telling how far it got."""
     wanted = list(_wanted(checkpoint))
-    total, done = sum(counts.tensor.nbytes for _, counts in wanted), 0
-    for store, counts in wanted:
-        tensor = counts.tensor
-        for piece in iter_tensor(store.root, tensor):
-            if tensor.dtype in _EXPONENTS:
-                _floats(counts, piece)
-            elif tensor.dtype in WORDS:
-                _integers(counts, piece)
-            done += len(piece)
-            if progress is not None:
-                progress(done, total, tensor.name)
+    spans = list(_spans(wanted))
+    total, done = sum(span.nbytes for span in spans), 0
+    for span, found in zip(spans, _read_all(spans), strict=True):
+        for part, counted in zip(span.parts, found, strict=True):
+            part.counts.merge(counted)
+        done += span.nbytes
+        if progress is not None:
+            progress(done, total, span.parts[-1].counts.tensor.name)
     return tuple(counts for _, counts in wanted)
 
 
-def _wanted(checkpoint: Checkpoint) -> Iterator[tuple[Store, Counts]]:
+def _wanted(checkpoint: Checkpoint) -> Iterator[tuple[Path, Counts]]:
     """List the tensors to read: parts of weights, and what is kept."""
     for component, store in checkpoint.found():
         sizes = {header.file: header.size for header in store.headers}
@@ -108,44 +98,51 @@ def _wanted(checkpoint: Checkpoint) -> Iterator[tuple[Store, Counts]]:
         for name, role, weight in (*parts, *kept):
             tensor = store.index.get(name)
             if tensor is not None and tensor.end <= sizes[tensor.file]:
-                yield store, Counts(tensor, role, weight)
+                yield store.root, Counts(tensor, role, weight)
 
 
-def _floats(counts: Counts, piece: memoryview) -> None:
-    """Count a piece of floats."""
-    word, magnitude, exponent = _EXPONENTS[counts.tensor.dtype]
-    bits = np.frombuffer(piece, word) & np.array(magnitude, word)
-    counts.elements += bits.size
-    if bits.max(initial=0) >= exponent:
-        counts.not_finite += int(np.count_nonzero(bits >= exponent))
-    lowest = bits.min(initial=exponent)
-    if lowest == 0:
-        counts.zeros += int(np.count_nonzero(bits == 0))
-    least = _LEAST[counts.tensor.dtype]
-    if counts.role == "scales" and lowest <= least:
-        counts.least += int(np.count_nonzero(bits <= least))
+def _spans(wanted: Iterable[tuple[Path, Counts]]) -> Iterator[_Span]:
+    """Cut large tensors and gather small ones, in the order of their bytes."""
+    span: _Span | None = None
+    for root, counts in sorted(wanted, key=_place):
+        tensor = counts.tensor
+        for begin in range(0, tensor.nbytes, SPAN):
+            part = _Part(counts, begin, min(begin + SPAN, tensor.nbytes))
+            size = part.end - part.begin
+            here = span and (span.root, span.file) == (root, tensor.file)
+            if span is None or not here or span.nbytes + size > SPAN:
+                if span is not None:
+                    yield span
+                span = _Span(root, tensor.file, [])
+            span.parts.append(part)
+            span.nbytes += size
+    if span is not None:
+        yield span
 
 
-def _integers(counts: Counts, piece: memoryview) -> None:
-    """Count a piece of words, or of bytes that hold a number format."""
-    octets = np.frombuffer(piece, "u1")
-    counts.elements += octets.size
-    counts.zeros += octets.size - int(np.count_nonzero(octets))
-    element = _element(counts)
-    if element == "e8m0":
-        counts.not_finite += int(np.count_nonzero(octets == 0xFF))  # noqa: PLR2004 - NaN
-    elif element == "e4m3":
-        counts.not_finite += int(np.count_nonzero(octets & 0x7F == 0x7F))  # noqa: PLR2004 - NaN
-    scheme = counts.weight.scheme if counts.weight else None
-    if isinstance(scheme, ZeroPoint) and counts.role == "zeros":
-        counts.out_of_range += int(np.count_nonzero(octets >> scheme.bits))
+def _place(each: tuple[Path, Counts]) -> tuple[Path, str, int]:
+    root, counts = each
+    return root, counts.tensor.file, counts.tensor.begin
 
 
-def _element(counts: Counts) -> str | None:
-    """Name the 8-bit number format of a part's bytes, if it has one."""
-    scheme = counts.weight.scheme if counts.weight else None
-    if not isinstance(scheme, Microscaling):
-        return None
-    if counts.role == "scales":
-        return scheme.scale
-    return scheme.element if counts.role == "codes" else None
+def _read_all(spans: list[_Span]) -> Iterator[list[Counts]]:
+    """Read spans on as many threads as there are, and give the counts in order."""
+    threads = min(thread_count(), len(spans))
+    if threads < 2:  # noqa: PLR2004 - one thread is the caller's own
+        yield from map(_read, spans)
+        return
+    with ThreadPoolExecutor(threads, "qmanifest-scan") as pool:
+        yield from pool.map(_read, spans)  # what is left is cancelled if one fails
+
+
+def _read(span: _Span) -> list[Counts]:
+    """Read one span, and count each part of it by itself."""
+    found = []
+    with open_shard(span.root, span.file, PIECE) as shard:
+        for part in span.parts:
+            whole = part.counts
+            counts = Counts(whole.tensor, whole.role, whole.weight)
+            for piece in shard.pieces(whole.tensor, part.begin, part.end):
+                counts.add(piece)
+            found.append(counts)
+    return found

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from qmanifest.dtypes import FLOAT
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.zero_points import other_conventions
-from qmanifest.schemes import ZeroPoint
+from qmanifest.schemes import Affine, Integer, ZeroPoint
 from qmanifest.spreads import PADDED_FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmanifest.checkpoint import Checkpoint
-    from qmanifest.rules.value_scan import Counts
+    from qmanifest.rules.value_counts import Counts
 
 
 def _scanned(checkpoint: Checkpoint) -> tuple[Counts, ...]:
@@ -51,6 +52,14 @@ def _problem(
     )
 
 
+def _is_never_zero(counts: Counts) -> bool:
+    """Whether no writer makes a scale of zero, though a group may be constant."""
+    scheme = counts.weight.scheme if counts.weight else None
+    if isinstance(scheme, Integer):
+        return scheme.spread.form not in PADDED_FORMS
+    return isinstance(scheme, (Affine, ZeroPoint))
+
+
 _UNITS = {
     "scales": "scales",
     "biases": "biases",
@@ -72,7 +81,7 @@ def not_finite(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer again, in float32 where float16 overflows.
     """
     for counts in _scanned(checkpoint):
-        if not counts.not_finite or counts.tensor.dtype in {"U8", "U32", "I8", "I32"}:
+        if not counts.not_finite or counts.tensor.dtype not in FLOAT:
             continue
         problem = _problem(
             checkpoint,
@@ -99,10 +108,8 @@ def zero_scale(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer again; a float16 scale may have underflowed.
     """
     for counts in _scanned(checkpoint):
-        if counts.role == "scales" and counts.zeros and counts.tensor.dtype != "U8":
-            every = counts.zeros == counts.elements
-            if _pads(counts) and not every:
-                continue
+        every = counts.elements == counts.zeros
+        if counts.zeros and (every or _is_never_zero(counts)):
             problem = _problem(
                 checkpoint,
                 counts,
@@ -111,12 +118,6 @@ def zero_scale(checkpoint: Checkpoint) -> Iterator[Problem]:
                 "convert the layer again; a float16 scale may have underflowed",
             )
             yield replace(problem, severity=Severity.ERROR) if every else problem
-
-
-def _pads(counts: Counts) -> bool:
-    """Whether the layout fills its scales up with zeros."""
-    spread = getattr(counts.weight.scheme, "spread", None) if counts.weight else None
-    return spread is not None and spread.form in PADDED_FORMS
 
 
 @rule("QM503", "zero-codes", Severity.ERROR, needs=Depth.DATA)
@@ -133,13 +134,13 @@ def zero_codes(checkpoint: Checkpoint) -> Iterator[Problem]:
     scanned = _scanned(checkpoint)
     constant = {id(c.weight) for c in scanned if c.elements == c.least > 0}
     for counts in scanned:
-        unwritten = counts.role == "codes" and counts.elements == counts.zeros > 0
-        if unwritten and id(counts.weight) not in constant:
+        unwritten = counts.role == "codes" and not counts.written
+        if counts.elements and unwritten and id(counts.weight) not in constant:
             yield _problem(
                 checkpoint,
                 counts,
                 "are zero: the codes were never written",
-                counts.zeros,
+                counts.elements,
                 "download the file, or convert the layer, again",
             )
 
@@ -185,7 +186,7 @@ def nan_byte(checkpoint: Checkpoint) -> Iterator[Problem]:
     Convert the layer again; the tensor had a value that is not finite.
     """
     for counts in _scanned(checkpoint):
-        if counts.not_finite and counts.tensor.dtype in {"U8", "U32"}:
+        if counts.not_finite and counts.tensor.dtype not in FLOAT:
             yield _problem(
                 checkpoint,
                 counts,

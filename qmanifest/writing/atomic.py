@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -41,13 +40,13 @@ def atomic_file(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
             device is full.
 
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    with _own_errors(path, size):
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+    with own_errors(path, size):
         stream = temporary.open("xb")
     try:
         with _full_device(path, size):
             yield stream
-        with _own_errors(path, size):
+        with own_errors(path, size):
             stream.flush()
             os.fsync(stream.fileno())
             stream.close()
@@ -60,19 +59,6 @@ def atomic_file(path: Path, size: int | None = None) -> Iterator[BinaryIO]:
         with suppress(OSError):
             temporary.unlink()
         raise
-
-
-def start_writeback(stream: BinaryIO, begin: int, end: int) -> None:
-    """Ask the system to begin forcing bytes of a file to disk, and do not wait.
-
-    So the device works while the rest of the file is still being made, and the `fsync`
-    at the end finds little to do. It is a hint: nothing depends on it.
-    """
-    advise = getattr(os, "posix_fadvise", None)
-    if advise is not None:  # macOS and Windows have none
-        with suppress(OSError):
-            # Linux starts to write the dirty pages of the range; they stay in memory
-            advise(stream.fileno(), begin, end - begin, os.POSIX_FADV_DONTNEED)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -132,7 +118,7 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _own_errors(path: Path, size: int | None) -> Iterator[None]:
+def own_errors(path: Path, size: int | None) -> Iterator[None]:
     """Turn every system error into a `WriteError` about `path`."""
     with _full_device(path, size):
         try:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from qmanifest.dtypes import DTYPES
 from qmanifest.errors import WriteError
-from qmanifest.writing.atomic import atomic_file, start_writeback
+from qmanifest.writing.atomic import atomic_file
+from qmanifest.writing.early_sync import early_sync
 from qmanifest.writing.header import (
     ALIGNMENT,
     OutputTensor,
@@ -42,8 +43,6 @@ __all__ = [
 
 SHARD_SIZE: Final = 5_000_000_000
 """Most tensor bytes of a shard, unless one tensor is larger."""
-WRITEBACK: Final = 4 * 1024 * 1024
-"""Bytes that gather before the system is asked to put them on the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +131,16 @@ def write_shard(
 
     """
     header = encode_header(plan.tensors, metadata)
-    total, done, started = plan.nbytes, 0, 0
-    with atomic_file(folder / plan.file, len(header) + total) as stream:
+    path, total, done = folder / plan.file, plan.nbytes, 0
+    with (
+        atomic_file(path, len(header) + total) as stream,
+        early_sync(stream, path, len(header) + total) as early,
+    ):
         stream.write(header)
         for spec in plan.tensors:
             for count in _copy(stream, spec, data(spec)):
                 done += count
-                if done - started >= WRITEBACK:
-                    start_writeback(stream, len(header) + started, len(header) + done)
-                    started = done
+                early.wrote(count)
                 if progress is not None:
                     progress(done, total, spec.name)
 

@@ -31,7 +31,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = ROOT / "build" / "bench.json"
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 FILES: Final = (
-    *("rows_quantize", "rows_dequantize", "rows_matmul"),
+    *("rows_quantize", "rows_dequantize", "rows_microscales", "rows_matmul"),
     *("rows_headers", "rows_patterns", "rows_deep", "rows_pack", "rows_scale"),
 )
 POOLS: Final = ("OMP", "MKL", "OPENBLAS", "NUMBA", "NUMEXPR", "VECLIB")

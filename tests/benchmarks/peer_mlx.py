@@ -42,6 +42,22 @@ def dequantize(parts: Any, bits: int, group_size: int) -> Any:  # noqa: ANN401 -
     return made
 
 
+def quantize_small(weight: Any, mode: str) -> Any:  # noqa: ANN401 - likewise
+    """Quantize to small floats, and wait for it: words and scales."""
+    made = mx.quantize(weight, mode=mode)
+    mx.eval(*made)
+    return made
+
+
+def dequantize_small(parts: Any, mode: str, dtype: str) -> Any:  # noqa: ANN401 - likewise
+    """Rebuild a weight of small floats in `dtype`, F32 or BF16, and wait for it."""
+    to = {"F32": mx.float32, "BF16": mx.bfloat16}[dtype]
+    words, scales = parts
+    made = mx.dequantize(words, scales, mode=mode, dtype=to)
+    mx.eval(made)
+    return made
+
+
 def matmul(x: Any, parts: Any, bits: int, group_size: int) -> Any:  # noqa: ANN401 - likewise
     """Multiply `x @ weight.T`, and wait for it."""
     words, scales, biases = parts

@@ -7,6 +7,7 @@ holds much. So a small interpreter stands between the two, and does the measurin
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -41,16 +42,21 @@ class Run(Timed):
 def run_python(arguments: Sequence[str], expected: int = 0) -> Run:
     """Run this interpreter with `arguments`.
 
+    It may keep bytecode, as it has of an installed package: without, every run of an
+    editable one would compile it anew.
+
     Raises:
         RuntimeError: it ended with another exit code than expected.
 
     """
     between = [sys.executable, "-I", "-S", "-c", _BETWEEN]
+    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [*between, sys.executable, *arguments],
         check=True,
         capture_output=True,
         text=True,
+        env=kept,
     )
     seconds, peak, code = json.loads(done.stdout)
     if code != expected:

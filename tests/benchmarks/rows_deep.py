@@ -1,7 +1,8 @@
-"""Bar 10: reading every byte of a checkpoint (`--deep`)."""
+"""Bar 10: reading every byte of a checkpoint (`--deep`), and hashing its shards."""
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -86,6 +87,26 @@ def _dense(folder: Path) -> Contest:
     return Contest(Contender(run), peers, limits)
 
 
+def _hashed(folder: Path) -> Contest:
+    """Hash shards of one size on two threads, and on one."""
+    from qmanifest.reading.hashing import hash_shards
+
+    checkpoints.write_matrices(folder, WEIGHTS, SHAPE, per_shard=2)
+
+    def differing() -> Iterator[Limit]:
+        files = {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
+        wrong = [
+            each.file
+            for each in hash_shards(folder, 2)
+            if each.sha256 != sha256(files.pop(each.file)).hexdigest()
+        ]
+        yield Limit("wrong or missing digests", len(wrong) + len(files), 0)
+
+    one = Contender(lambda: hash_shards(folder, 1))
+    two = Contender(lambda: hash_shards(folder, 2))
+    return Contest(two, {"hash on one thread": one}, differing)
+
+
 ROWS: Final = (
     Row("deep, packed 4-bit", 10, (within("xor of every byte", 1.25),), _packed),
     Row(
@@ -98,7 +119,7 @@ ROWS: Final = (
         "hash shards 2t",
         10,
         (faster("hash on one thread", 1.7),),
-        lambda _: Contest("no hashing is built", {"hash on one thread": "not run"}),
+        _hashed,
         threads=2,
     ),
 )

@@ -10,6 +10,7 @@ from benchmarks import ours
 from benchmarks.harness import Contender, Contest, Limit, Row, faster
 
 from qmanifest.kernels import active, careful
+from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,6 +77,33 @@ def _equality(_: Path) -> Contest:
     return Contest("only compared", {}, limits)
 
 
+def _torch(_: Path) -> Contest:
+    """Quantize a tensor in torch, without the kernels of numba."""
+    from benchmarks import peer_mlx
+
+    from qmanifest.backends.pytorch.quantizing import by_torch
+    from qmanifest.backends.pytorch.weight import tensor_of
+
+    stored = ours.random_matrix(WHOLE, "F32")
+    weight, copied = tensor_of(stored), peer_mlx.from_stored(stored)
+    scheme = Affine(4, 64, ("F32",))
+
+    def limits() -> Iterator[Limit]:
+        made = by_torch(weight, scheme)
+        assert made is not None
+        found = (part.numpy().view("<u4") for part in made.parts.values())
+        theirs = map(peer_mlx.bits_of, peer_mlx.quantize(copied, 4, 64))
+        pairs = zip(found, theirs, strict=True)
+        different = sum(int(np.count_nonzero(one != other)) for one, other in pairs)
+        yield Limit("differing numbers", different, 0)
+
+    return Contest(
+        Contender(lambda: by_torch(weight, scheme)),
+        {"mlx": Contender(lambda: peer_mlx.quantize(copied, 4, 64))},
+        limits,
+    )
+
+
 def _name(bits: int, group_size: int, dtype: str, threads: int) -> str:
     return f"quantize {bits}-bit/{group_size} {dtype} {threads}t"
 
@@ -124,6 +152,7 @@ ROWS: Final = (
         "quantize 4-bit/64 F32 1t, torch alone",
         2,
         (faster("mlx", 1.2),),
-        lambda _: Contest("no torch path to quantize is built", {"mlx": "not run"}),
+        _torch,
+        rounds=3,
     ),
 )

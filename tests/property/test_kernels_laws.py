@@ -163,6 +163,46 @@ def test_any_affine_parts_rebuild_alike(data: st.DataObject, name: str) -> None:
     assert_same(found, REFERENCE.dequantize(scheme, parts, shape), "rebuilt")
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    name=st.sampled_from(sorted(SETS)),
+    dtype=st.sampled_from(DTYPES),
+    bits=st.sampled_from(BITS),
+    magnitude=st.integers(-32, 7),
+)
+def test_parts_of_one_magnitude_rebuild_alike(
+    seed: int, name: str, dtype: str, bits: int, magnitude: int
+) -> None:
+    """No weight is beyond float16; the least are subnormal there, or nothing."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(2, 3, 4)) * 2.0**magnitude
+    numbers[1, 0, :2] = 0.0, -0.0
+    numbers[0, 0, :2] *= 2.0**-8
+    scales, biases = (from_float32(each.astype(np.float32), dtype) for each in numbers)
+    codes = rng.integers(0, 2**32, (3, 4 * bits), np.uint32)
+    parts = {"codes": Stored("U32", codes), "scales": scales, "biases": biases}
+    assert_rebuilds(SETS[name], Affine(bits, 32, (dtype,)), parts, (3, 128))
+
+
+@pytest.mark.parametrize("scheme", MICROSCALING, ids=str)
+def test_near_small_floats_rebuild_alike(
+    kernels: Kernels, scheme: Microscaling
+) -> None:
+    rng = np.random.default_rng(4)
+    shape = (4, 192)
+    packing = PACKINGS[scheme.pack]
+    codes = rng.integers(0, 1 << scheme.bits, shape, dtype=np.uint8)
+    low, high = (100, 132) if scheme.scale == "e8m0" else (0, 64)
+    scales = rng.integers(low, high, (4, 192 // scheme.group_size), np.uint8)
+    parts = {
+        "codes": Stored(packing.layout.word_dtype, packing.pack(codes, scheme.bits)),
+        "scales": Stored("U8", scales),
+        "global_scale": Stored("F32", np.array([2000], np.float32)),
+    }
+    assert_rebuilds(kernels, scheme, parts, shape)
+
+
 @pytest.mark.parametrize("scheme", MICROSCALING, ids=str)
 def test_small_floats_rebuild_alike(kernels: Kernels, scheme: Microscaling) -> None:
     rng = np.random.default_rng(3)

@@ -125,6 +125,26 @@ def test_a_regex_is_what_re2_says_of_each_name(
     assert list(found) == [name for name in names if usable and program.fullmatch(name)]
 
 
+@given(
+    texts=st.lists(
+        st.one_of(PLAIN_GLOBS, REGEXES.map("re:{}".format), NAMES, st.just("a.{b,2}*")),
+        max_size=4,
+    ),
+    names=NAME_LISTS,
+)
+def test_an_index_of_segments_changes_nothing(
+    texts: list[str], names: list[str]
+) -> None:
+    syntaxes = (Syntax.SUBSTRING, Syntax.PREFIX)
+    patterns = [read_entry(text, syntax) for text in texts for syntax in syntaxes]
+    found = []
+    for many in (0, len(patterns) + 1):
+        with mock.patch.object(matching, "_MANY", many):
+            matches = match(patterns, names)
+        found.append([matches.of(number) for number in range(len(patterns))])
+    assert found[0] == found[1]
+
+
 @given(text=st.text("ab.2", min_size=1, max_size=4), names=NAME_LISTS)
 @pytest.mark.parametrize("syntax", [Syntax.SUBSTRING, Syntax.PREFIX, Syntax.EXACT])
 def test_plain_text_is_found_where_it_is(

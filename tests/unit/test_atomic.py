@@ -14,7 +14,6 @@ from qmanifest.errors import WriteError
 from qmanifest.writing import atomic
 from qmanifest.writing.atomic import (
     atomic_file,
-    start_writeback,
     write_json,
     write_text,
 )
@@ -192,18 +191,3 @@ def test_json_that_cannot_be_said(tmp_path: Path, value: object, message: str) -
 def test_text_keeps_its_line_ends(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "a\r\nb\n")
     assert (tmp_path / "a.txt").read_bytes() == b"a\r\nb\n"
-
-
-@pytest.mark.parametrize("system", ["as it is", "refuses", "has none"])
-def test_early_writeback_is_a_hint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str
-) -> None:
-    if system == "refuses":
-        monkeypatch.setattr(os, "posix_fadvise", no_space, raising=False)
-    elif system == "has none":
-        monkeypatch.delattr(os, "posix_fadvise", raising=False)
-    with atomic_file(tmp_path / "a.bin") as stream:
-        stream.write(b"x" * 10_000)
-        start_writeback(stream, 0, 10_000)
-        stream.write(b"y" * 10)
-    assert (tmp_path / "a.bin").read_bytes() == b"x" * 10_000 + b"y" * 10

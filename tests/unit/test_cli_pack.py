@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from qmanifest.cli import main, progress
-from qmanifest.cli.options import UsageError, size_in_bytes
 from qmanifest.cli.progress import ProgressLine, line, rate
+from qmanifest.cli.values import UsageError, size_in_bytes
 from qmanifest.testing import write_checkpoint
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ ROWS, WIDTH = 16_384, 4_096
 LARGEST = ROWS * WIDTH * 2
 """Bytes of the tensor: 128 MiB in F16."""
 ROOM = LARGEST // 2
-"""What may be taken for it; the blocks in flight alone are 32 MiB."""
+"""What may be taken for it; the blocks in flight alone are 48 MiB."""
 
 MEASURE = """
 import resource, sys

@@ -14,6 +14,7 @@ from qmanifest.findings import (
     Problem,
     Severity,
     json_pointer,
+    json_pointers,
 )
 
 # RFC 6901, section 5: the keys of its example document and their pointers
@@ -81,3 +82,9 @@ def test_facts_are_plain_values() -> None:
 
 def test_kinds_are_unlike() -> None:
     assert len({kind.value for kind in DefectKind}) == len(DefectKind)
+
+
+@given(parts=st.lists(st.text() | st.sampled_from(["~", "a/b"]), max_size=4))
+def test_many_pointers_are_those_of_each(parts: list[str]) -> None:
+    each = [json_pointer("a/b", part) for part in parts]
+    assert json_pointers(json_pointer("a/b"), parts) == each

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,13 +67,13 @@ def test_choice_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "_numba_imports", lambda: False)
+    monkeypatch.setattr(package, "_compiled_runs", lambda: False)
     package._chosen.cache_clear()  # noqa: SLF001 - a choice is made once
     try:
         monkeypatch.delenv(VARIABLE, raising=False)
         assert package.active() is careful.KERNELS
         monkeypatch.setenv(VARIABLE, "fast")
-        with pytest.raises(BackendError, match=r"install qmanifest\[fast\]"):
+        with pytest.raises(BackendError, match=r"pip install 'qmanifest\[fast\]'"):
             package.active()
     finally:
         package._chosen.cache_clear()  # noqa: SLF001 - likewise
@@ -226,6 +227,30 @@ def test_weights_without_elements(kernels: Kernels) -> None:
         assert found.shape == shape
 
 
+def test_a_thread_of_several_starts_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("QMANIFEST_THREADS", "4")
+    used: set[str] = set()
+
+    def work(_: tuple[int, int]) -> bool:
+        used.add(threading.current_thread().name)
+        return True
+
+    def alone() -> None:
+        threads.work_alone()
+        assert threads.over_groups(work, 1 << 20, 64)
+
+    only = threading.Thread(target=alone, name="only")
+    only.start()
+    only.join()
+    assert used == {"only"}
+    used.clear()
+    assert threads.over_groups(work, 1 << 20, 64)
+    assert "only" not in used
+    assert threading.current_thread().name not in used
+
+
 def test_zero_points_go_to_the_reference(kernels: Kernels) -> None:
     _, parts = affine(normal(4, 128), kernels)
     zeros = Stored("U8", np.full((4, 2), 7, np.uint8))
@@ -265,10 +290,10 @@ def test_compiled_code_without_a_place_to_stay(tmp_path: Path) -> None:
         "caching._CacheLocator.ensure_cache_path = refuse\n"
         "import qmanifest\n"
         f"assert qmanifest.__file__.startswith({str(tmp_path)!r})\n"
-        "from qmanifest.kernels import compiled_lanes\n"
+        "from qmanifest.kernels import compiled_lanes, native_quantize\n"
         "import numpy as np\n"
         "lanes = np.full(16, 0x0101010101010101, np.uint64)\n"
-        "compiled_lanes.squeeze(lanes, 16, compiled_lanes.steps_of(4))\n"
+        "compiled_lanes.squeeze(lanes, 16, native_quantize.steps_of(4))\n"
         "assert (lanes == 0x11111111).all()\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(copy.parent)}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 else:
     torch = pytest.importorskip("torch")
 
+from qmanifest import kernels
 from qmanifest.backends.base import MissingLibraryError
 from qmanifest.backends.pytorch import (
     QuantizedWeight,
@@ -28,7 +29,7 @@ from qmanifest.backends.pytorch import (
 )
 from qmanifest.backends.pytorch.rebuilding import by_row, rebuild
 from qmanifest.errors import BackendError
-from qmanifest.kernels import llvm_vectors
+from qmanifest.kernels import coding, cpu
 from qmanifest.schemes import Affine
 
 SCALES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -77,7 +78,7 @@ def test_products_meet_the_very_weights(
 def test_weights_are_the_same_without_a_lookup(
     bits: int, scale: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(llvm_vectors, "has_lookup", lambda: False)
+    monkeypatch.setattr(cpu, "has_lookup", lambda: False)
     monkeypatch.setattr(ops, "TILED_INPUTS", 1 << 20)
     weight = make(bits, 32, scale)
     expected = rebuild(weight.scheme, by_row(weight), weight.shape[1])
@@ -92,6 +93,43 @@ def test_any_number_of_inputs(inputs: int) -> None:
     exact = x.double() @ dequantize(weight).double().T
     off = (quantized_matmul(x, weight).double() - exact).abs().max()
     assert off <= 2e-6 * exact.abs().max()
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("group", [32, 64, 128])
+@pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 8])
+def test_one_input_is_summed_well(bits: int, group: int, scale: str) -> None:
+    weight = make(bits, group, scale, (10, 4096))
+    x = torch.randn(1, 4096, generator=torch.Generator().manual_seed(bits))
+    exact = x.double() @ dequantize(weight).double().T
+    off = (quantized_matmul(x, weight).double() - exact).abs().max()
+    assert off <= 2e-6 * exact.abs().max()
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("group", [32, 64, 128])
+@pytest.mark.parametrize("bits", range(1, 9))
+def test_rebuilding_past_the_cache(
+    bits: int, group: int, scale: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coding, "_LARGE", 0)
+    weight = make(bits, group, scale)
+    expected = rebuild(weight.scheme, by_row(weight), weight.shape[1])
+    kernel = compiled.packed(weight.scheme, by_row(weight), weight.shape[1])
+    assert kernel is not None
+    for dtype in (torch.float32, expected.dtype):
+        memory = torch.zeros(expected.numel() + 64, dtype=dtype)
+        for start in (0, 1, 8):  # aligned or not, as `torch.zeros` is
+            made = memory[start : start + expected.numel()].view(expected.shape)
+            kernel.rebuild(slice(0, expected.shape[0]), made)
+            assert torch.equal(made, expected.to(dtype))
+        assert not memory[expected.numel() + 8 :].any()
+
+
+def test_what_is_written_past_the_cache() -> None:
+    assert coding.streams(1 << 20, 1 << 26)
+    assert not coding.streams((1 << 20) + 8, 1 << 26)
+    assert not coding.streams(1 << 20, 1 << 20)
 
 
 def test_what_is_not_finite_stays_so() -> None:
@@ -145,7 +183,7 @@ def test_weights_that_the_kernels_leave(monkeypatch: pytest.MonkeyPatch) -> None
     assert compiled.packed(weight.scheme, parts, 250) is None
     elsewhere = {role: part.to("meta") for role, part in parts.items()}
     assert compiled.packed(weight.scheme, elsewhere, 256) is None
-    monkeypatch.setattr(llvm_vectors, "has_float16", lambda: False)
+    monkeypatch.setattr(cpu, "has_float16", lambda: False)
     assert compiled.packed(weight.scheme, parts, 256) is None
 
 
@@ -157,12 +195,13 @@ def test_kernels_are_chosen_by_the_environment(
     monkeypatch.setenv("QMANIFEST_KERNELS", "reference")
     assert not compiled.enabled()
     monkeypatch.setenv("QMANIFEST_KERNELS", "quick")
-    with pytest.raises(BackendError, match="'quick'; set it to"):
+    with pytest.raises(BackendError, match="'quick'; set it to reference or fast"):
         compiled.enabled()
 
 
 def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_installed", lambda: False)
+    monkeypatch.setattr(kernels, "_compiled_runs", lambda: False)
+    monkeypatch.setattr(kernels, "_chosen", kernels._chosen.__wrapped__)  # noqa: SLF001 - a choice is made once
     weight, x = make(4, 32, "F32"), torch.randn(2, 256)
     assert not compiled.enabled()
     product = quantized_matmul(x, weight)
@@ -175,7 +214,7 @@ def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
 ANY_CPU = """
 import torch
 from qmanifest.backends.pytorch import QuantizedWeight, dequantize, quantized_matmul
-from qmanifest.kernels import llvm_vectors
+from qmanifest.kernels.coding import Coding
 from qmanifest.kernels.matmul import product
 from qmanifest.schemes import Affine
 for bits, dtype, code in (4, torch.float32, "F32"), (5, torch.bfloat16, "BF16"):
@@ -185,7 +224,7 @@ for bits, dtype, code in (4, torch.float32, "F32"), (5, torch.bfloat16, "BF16"):
     weight = QuantizedWeight(Affine(bits, 32, (code,)), (8, 64), parts)
     made = quantized_matmul(torch.eye(64)[:8], weight).T
     assert torch.equal(made, dequantize(weight)[:, :8].float())
-    used = llvm_vectors.Coding(bits, 32, code, False)
+    used = Coding(bits, 32, code, False)
     statistics = product(used, 8).stats
     print(sum(statistics.cache_hits.values()), sum(statistics.cache_misses.values()))
 """

@@ -376,6 +376,26 @@ def test_a_file_cut_between_two_looks_is_cut(
     assert only(read(tmp_path, content)).kind is DefectKind.TRUNCATED
 
 
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_tail_that_cannot_be_read_leaves_the_tensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, separators: tuple[str, str]
+) -> None:
+    content = frame(json.dumps(TWO, separators=separators).encode(), DATA)
+    real = os.pread
+
+    def broken(descriptor: int, length: int, offset: int) -> bytes:
+        if offset >= len(content):
+            raise OSError("bad sector")
+        return real(descriptor, length, offset)
+
+    monkeypatch.setattr(os, "pread", broken)
+    header = read(tmp_path, content + b"x")
+    assert "bad sector" in only(header).problem.message
+    assert not header.readable
+    assert [tensor.name for tensor in header.tensors] == ["a", "b"]
+    assert header.header_bytes == len(content) - len(DATA)
+
+
 def test_a_warning_leaves_the_file_readable(tmp_path: Path) -> None:
     members = {"a\u200b": A}
     header = read(tmp_path, frame(members, DATA[:8]))

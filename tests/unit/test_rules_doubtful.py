@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import memory
 
-from qmanifest.manifest import Weight
+from qmanifest.manifest import Kept, Weight
 from qmanifest.rules import RULES
+from qmanifest.rules import doubtful as doubtful_module
 from qmanifest.rules.base import Depth
-from qmanifest.rules.doubtful import doubtful
-from qmanifest.schemes import Affine, Microscaling, Scheme
+from qmanifest.rules.doubtful import doubtful, doubts
+from qmanifest.rules.layout import not_provable
+from qmanifest.schemes import Affine, Microscaling, Scheme, ZeroPoint
 
 if TYPE_CHECKING:
     from qmanifest.checkpoint import Checkpoint
@@ -38,6 +42,9 @@ SCHEMES: tuple[Scheme, ...] = (
     Affine(7, 32, ("F16",)),
     Affine(4, 48, ("F16",)),
     Microscaling("e2m1", 32, "e8m0"),
+    Microscaling("e4m3", 32, "e8m0"),
+    Microscaling("e2m1", 16, "e4m3", global_scale="amax"),
+    ZeroPoint(4, 64, ("F16",), ("U8",), "u8-nibbles"),
 )
 SHAPES: tuple[Shape, ...] = (
     (4, 128),
@@ -56,10 +63,43 @@ def judged(checkpoint: Checkpoint) -> list[Finding]:
     return [finding for each in rules for finding in each.run(checkpoint)]
 
 
+@dataclass(frozen=True)
+class Made:
+    """What a checkpoint of some weights is made of, so that it can be made twice."""
+
+    tensors: dict[str, tuple[str, Shape]]
+    weights: list[Weight]
+    kept: list[Kept]
+    model: dict[str, int]
+
+    def checkpoint(self) -> Checkpoint:
+        """Make a checkpoint of its own, of which nothing is known yet."""
+        return memory.checkpoint(
+            self.tensors, self.weights, self.kept, model_config=self.model
+        )
+
+
 @st.composite
-def checkpoints(draw: st.DrawFn) -> Checkpoint:
-    """Promise one weight, and store it with up to two faults."""
-    name, scheme = draw(st.sampled_from(NAMES)), draw(st.sampled_from(SCHEMES))
+def made(draw: st.DrawFn) -> Made:
+    """Promise up to three weights, and store them with up to two faults each."""
+    tensors: dict[str, tuple[str, Shape]] = {}
+    weights, kept = [], []
+    for name in draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=3)):
+        own, weight = draw(stored_weight(name))
+        tensors |= own
+        if draw(st.integers(0, 5)):
+            weights.append(weight)
+        elif draw(st.booleans()):
+            kept.append(Kept(name, "/kept/0", ("F16",)))
+    return Made(tensors, weights, kept, draw(st.sampled_from(({}, MODEL))))
+
+
+@st.composite
+def stored_weight(
+    draw: st.DrawFn, name: str
+) -> tuple[dict[str, tuple[str, Shape]], Weight]:
+    """Store one weight with up to two faults, and promise it."""
+    scheme = draw(st.sampled_from(SCHEMES))
     stored_as = draw(st.sampled_from((scheme, scheme, *SCHEMES)))
     shape = draw(st.sampled_from(SHAPES))
     declared = draw(st.sampled_from((None, shape, *SHAPES)))
@@ -74,15 +114,26 @@ def checkpoints(draw: st.DrawFn) -> Checkpoint:
         else:
             dtype = draw(st.sampled_from(("F16", "BF16", "F32", "U32", "U8", "I32")))
             tensors[one] = dtype, draw(st.sampled_from(((4, 2), (4, 16), (4, 1), ())))
-    weight = Weight(name, scheme, "/tensors/x", declared)
-    model = draw(st.sampled_from(({}, MODEL)))
-    return memory.checkpoint(tensors, [weight], model_config=model)
+    return tensors, Weight(name, scheme, f"/tensors/{name}", declared)
 
 
-@given(checkpoint=checkpoints())
-def test_nothing_is_found_of_what_is_not_doubted(checkpoint: Checkpoint) -> None:
-    if not doubtful(checkpoint):
-        assert not [f for f in judged(checkpoint) if f.code[:3] in {"QM2", "QM3"}]
+@given(made=made())
+def test_the_strict_rules_find_the_same_without_the_pass(made: Made) -> None:
+    with patch.object(doubtful_module, "judge", return_value="doubtful"):
+        strict = made.checkpoint()
+        assert len(doubtful(strict)) == len(made.weights)
+        found = judged(strict)
+    assert judged(made.checkpoint()) == found
+
+
+@given(made=made())
+def test_of_a_fitting_weight_at_most_its_bits_are_unproven(made: Made) -> None:
+    checkpoint = made.checkpoint()
+    (each,) = doubts(checkpoint)
+    if each.weights or each.others:
+        return
+    found = [f for f in judged(checkpoint) if f.code[:3] in {"QM2", "QM3"}]
+    assert [f.code for f in found] == (["QM305"] if each.unproven else [])
 
 
 def whole(name: str, scheme: Scheme, shape: Shape) -> dict[str, tuple[str, Shape]]:
@@ -91,7 +142,7 @@ def whole(name: str, scheme: Scheme, shape: Shape) -> dict[str, tuple[str, Shape
     return {p.name: (p.dtypes[0], p.shape) for p in parts if p.shape is not None}
 
 
-@pytest.mark.parametrize("scheme", SCHEMES[:3], ids=str)
+@pytest.mark.parametrize("scheme", [*SCHEMES[:3], *SCHEMES[5:7]], ids=str)
 @pytest.mark.parametrize("declared", [None, (4, 128)], ids=["dimensions", "declared"])
 def test_a_sound_weight_is_not_doubted(scheme: Scheme, declared: Shape | None) -> None:
     weight = Weight(NAMES[0], scheme, "", declared)
@@ -113,3 +164,36 @@ def test_an_original_makes_all_doubtful() -> None:
     tensors = whole(NAMES[0], SCHEMES[0], (4, 128))
     original = {NAMES[0]: ("F16", (4, 256))}
     assert doubtful(memory.checkpoint(tensors, [weight], original=original))
+
+
+@pytest.mark.parametrize(
+    ("scheme", "unproven"), [(SCHEMES[0], True), (Affine(8, 128, ("F16",)), False)]
+)
+def test_what_fits_without_a_witness_is_not_doubted(
+    scheme: Affine,
+    unproven: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    weight = Weight(NAMES[0], scheme, "")
+    (each,) = doubts(memory.checkpoint(whole(NAMES[0], scheme, (4, 128)), [weight]))
+    assert (each.weights, each.others) == ((), ())
+    assert each.unproven == ((weight,) if unproven else ())
+    assert each.packings == {"u32-lsb"}
+
+
+def test_unproven_weights_are_counted_with_the_doubtful_ones_that_are_too() -> None:
+    """A weight of another module's name is read by its shapes alone, in its place."""
+    scheme, names = SCHEMES[0], (NAMES[0], NAMES[5])
+    weights = [Weight(name, scheme, f"/tensors/{name}") for name in names]
+    tensors = whole(names[0], scheme, (4, 192)) | whole(names[1], scheme, (4, 128))
+    checkpoint = memory.checkpoint(tensors, weights, model_config=MODEL)
+    (each,) = doubts(checkpoint)
+    assert (each.weights, each.unproven) == ((weights[0],), (weights[1],))
+    (found,) = not_provable.run(checkpoint)
+    assert (found.actual, found.at[0].tensor) == (2, names[0])
+
+
+def test_what_is_no_part_of_a_sound_weight_is_left_to_the_rules() -> None:
+    tensors = whole(NAMES[0], SCHEMES[0], (4, 128)) | {"norm": ("F16", (128,))}
+    weight = Weight(NAMES[0], SCHEMES[0], "", (4, 128))
+    (each,) = doubts(memory.checkpoint(tensors, [weight]))
+    assert (each.weights, each.others) == ((), ("norm",))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
-from functools import partial
+from itertools import pairwise
+from shutil import copytree
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +16,15 @@ from qmanifest.check import check
 from qmanifest.checkpoint import open_checkpoint
 from qmanifest.elements import E4M3, E8M0
 from qmanifest.findings import Severity
-from qmanifest.reading.tensor_bytes import iter_tensor
+from qmanifest.reading.files import FileProblem
 from qmanifest.rules import value_scan
-from qmanifest.rules.value_scan import Counts, scan
+from qmanifest.rules.value_counts import Counts
+from qmanifest.rules.value_scan import scan
+from qmanifest.tensors import TensorInfo
 from qmanifest.testing import tensors_of, write_raw
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -89,7 +94,10 @@ def test_floats_are_counted_as_numpy_does(noise: Path) -> None:
         values = numbers(counts, data[counts.tensor.begin : counts.tensor.end])
         assert counts.elements == values.size
         assert counts.not_finite == np.count_nonzero(~np.isfinite(values)) > 0
-        assert counts.zeros == np.count_nonzero(values == 0) > 0
+        zeros = np.count_nonzero(values == 0)
+        assert zeros > 0
+        assert counts.zeros == (zeros if counts.role == "scales" else 0)
+        assert not counts.written
 
 
 def test_bytes_are_counted_by_their_number_format(noise: Path) -> None:
@@ -107,7 +115,7 @@ def test_bytes_are_counted_by_their_number_format(noise: Path) -> None:
         tensor = found[key].tensor
         octets = data[tensor.begin : tensor.end]
         assert found[key].not_finite == sum(octet in codes for octet in octets)
-        assert found[key].zeros == octets.count(0)
+        assert found[key].written == (key[1] == "codes")
     zeros = found["nibbles.zeros", "zeros"]
     octets = data[zeros.tensor.begin : zeros.tensor.end]
     assert zeros.out_of_range == sum(octet > 15 for octet in octets) > 0
@@ -118,8 +126,54 @@ def test_pieces_change_no_count(
     noise: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = scan(open_checkpoint(noise))
-    monkeypatch.setattr(value_scan, "iter_tensor", partial(iter_tensor, chunk=chunk))
+    monkeypatch.setattr(value_scan, "PIECE", chunk)
     assert scan(open_checkpoint(noise)) == whole
+
+
+@pytest.mark.parametrize("span", [8, 64, 1000, 4096])
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_spans_and_threads_change_no_count(
+    noise: Path, span: int, threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = scan(open_checkpoint(noise))
+    monkeypatch.setattr(value_scan, "SPAN", span)
+    monkeypatch.setenv("QMANIFEST_THREADS", threads)
+    told: list[int] = []
+    assert scan(open_checkpoint(noise), lambda done, *_: told.append(done)) == whole
+    steps = [after - before for before, after in pairwise([0, *told])]
+    assert 0 < min(steps) <= max(steps) <= span
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_file_cut_since_its_header_was_read_is_a_problem(
+    noise: Path, tmp_path: Path, threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copytree(noise, tmp_path, dirs_exist_ok=True)
+    opened = open_checkpoint(tmp_path)
+    path = tmp_path / "model.safetensors"
+    os.truncate(path, path.stat().st_size - 1)
+    monkeypatch.setattr(value_scan, "SPAN", 512)
+    monkeypatch.setenv("QMANIFEST_THREADS", threads)
+    with pytest.raises(FileProblem, match="the file was cut"):
+        scan(opened)
+
+
+def test_files_are_read_in_the_order_of_their_bytes(
+    noise: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QMANIFEST_THREADS", "1")
+    read: list[int] = []
+    real = os.preadv
+
+    def watched(descriptor: int, buffers: Sequence[memoryview], offset: int) -> int:
+        read.append(offset)
+        return real(descriptor, buffers, offset)
+
+    opened = open_checkpoint(noise)
+    monkeypatch.setattr(os, "preadv", watched)
+    scan(opened)
+    assert read == sorted(read)
+    assert len(read) == len(scan(opened))
 
 
 def test_one_pass_serves_all_rules(
@@ -127,7 +181,7 @@ def test_one_pass_serves_all_rules(
 ) -> None:
     opened = open_checkpoint(noise)
     first = scan(opened)
-    monkeypatch.delattr(value_scan, "iter_tensor")
+    monkeypatch.delattr(value_scan, "open_shard")
     assert scan(opened) is first
 
 
@@ -141,6 +195,28 @@ def test_progress_reaches_the_end(noise: Path) -> None:
         == told[0][1]
         == sum(c.tensor.nbytes for c in scan(open_checkpoint(noise)))
     )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "role", "data", "zeros", "written"),
+    [
+        ("F16", "codes", b"\0\0\0\x80", 0, False),
+        ("F16", "codes", b"\0\0\1\x80", 0, True),
+        ("U8", "codes", b"\0\0\0\0", 0, False),
+        ("U32", "codes", b"\0\0\0\1", 0, True),
+        ("U32", "scales", b"\0\0\0\1", 3, False),
+        ("U8", "scales", b"\0\0\0\1", 0, False),
+        ("F64", "codes", b"\0" * 8, 0, False),
+    ],
+)
+def test_parts_of_any_dtype_are_counted(
+    dtype: str, role: str, data: bytes, zeros: int, *, written: bool
+) -> None:
+    """The dtype may not be the promised one: that is another rule's finding."""
+    counts = Counts(TensorInfo("t", dtype, (1,), 0, len(data), "f"), role, None)
+    counts.add(memoryview(data))
+    assert (counts.zeros, counts.written, counts.not_finite) == (zeros, written, 0)
+    assert counts.elements == {"F16": 2, "F64": 0}.get(dtype, len(data))
 
 
 def one_scale(folder: Path, dtype: str, bits: int, codes: str = "") -> Report:

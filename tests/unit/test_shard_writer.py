@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from qmanifest.errors import WriteError
-from qmanifest.writing import header, shards
+from qmanifest.writing import header
 from qmanifest.writing.index import (
     index_document,
     remove_stale,
@@ -230,23 +230,6 @@ def test_progress_counts_over_all_shards(tmp_path: Path) -> None:
         lambda done, total, name: told.append((done, total, name)),
     )
     assert told == [(16, 64, "a"), (32, 64, "a"), (48, 64, "b"), (64, 64, "b")]
-
-
-def test_writeback_starts_whenever_enough_has_gathered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ranges: list[tuple[int, int]] = []
-
-    def start(_: object, begin: int, end: int) -> None:
-        ranges.append((begin, end))
-
-    monkeypatch.setattr(shards, "start_writeback", start)
-    monkeypatch.setattr(shards, "WRITEBACK", 20)
-    (plan,) = plan_shards(TWO)
-    write_shard(tmp_path, plan, lambda spec: [bytes(spec.nbytes // 4)] * 4, MLX)
-    start_of_data = planned_header_bytes(TWO, MLX)
-    found = [(begin - start_of_data, end - start_of_data) for begin, end in ranges]
-    assert found == [(0, 24), (24, 48)]
 
 
 def test_shards_without_progress(tmp_path: Path) -> None:

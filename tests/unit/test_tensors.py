@@ -48,3 +48,11 @@ def test_the_first_of_a_name_is_found_and_the_others_are_kept() -> None:
 
 def test_an_index_of_nothing() -> None:
     assert (len(TensorIndex()), list(TensorIndex())) == (0, [])
+
+
+def test_by_name_is_the_same_and_read_only() -> None:
+    index = TensorIndex([info("a"), info("b"), info("a", "n.safetensors")])
+    assert dict(index.by_name) == dict(index)
+    assert index.by_name["a"].file == "m.safetensors"
+    with pytest.raises(TypeError):
+        index.by_name["c"] = info("c")  # type: ignore[index] # that is what is tested

@@ -24,6 +24,7 @@ except ImportError as error:
 from qmanifest.backends.pytorch.loading import load_into
 from qmanifest.backends.pytorch.modules import QuantizedEmbedding, QuantizedLinear
 from qmanifest.backends.pytorch.ops import dequantize, quantized_matmul
+from qmanifest.backends.pytorch.quantizing import quantize
 from qmanifest.backends.pytorch.report import LoadReport
 from qmanifest.backends.pytorch.weight import (
     QuantizedWeight,
@@ -39,6 +40,7 @@ __all__ = [
     "dequantize",
     "load_into",
     "load_weight",
+    "quantize",
     "quantized_matmul",
     "weight_from_parts",
 ]

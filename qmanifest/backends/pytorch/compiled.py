@@ -8,41 +8,52 @@ bit.
 from __future__ import annotations
 
 import importlib
-import os
-import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
 from torch import Tensor
 
-from qmanifest.backends.base import MissingLibraryError
+from qmanifest.backends.pytorch.rebuilding import by_row
 from qmanifest.backends.pytorch.threads import shared_out
-from qmanifest.errors import BackendError
 from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from qmanifest.backends.pytorch.weight import QuantizedWeight
+    from qmanifest.kernels.coding import Coding
     from qmanifest.schemes import Scheme
 
 TILE_INPUTS: Final = 8
 """The most inputs that the product's kernel takes at a time."""
 GROUPS: Final = (32, 64, 128)
-_LOOKED_UP: Final = 4
-"""Bits of the widest code that has its weight looked up."""
 _SCALES: Final = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 _FLOAT: Final = 4
+"""Bytes of one."""
 
 
 class Packed(NamedTuple):
     """A weight that the kernels can take."""
 
-    coding: Any
-    """A `qmanifest.kernels.llvm_vectors.Coding`."""
+    coding: Coding
     codes: Tensor
     scales: Tensor
     biases: Tensor
+
+    def is_of(self, parts: Mapping[str, Tensor]) -> bool:
+        """Whether these are the very tensors of a weight, not copies of them."""
+        return (
+            self.codes is parts["codes"]
+            and self.scales is parts["scales"]
+            and self.biases is parts["biases"]
+        )
+
+    @property
+    def _strides(self) -> tuple[int, int]:
+        """Bytes from row to row, of the codes and of scales and biases."""
+        groups = self.scales.shape[1]
+        return groups * self.coding.group_bytes, groups * self.coding.scale_bytes
 
     @property
     def width(self) -> int:
@@ -51,7 +62,7 @@ class Packed(NamedTuple):
 
     def _from(self, start: int) -> tuple[int, ...]:
         """Give the addresses and strides of the rows from `start`."""
-        codes, scales = (each.stride(0) * each.element_size() for each in self[1:3])
+        codes, scales = self._strides
         return (
             *(self.codes.data_ptr() + start * codes, codes),
             self.scales.data_ptr() + start * scales,
@@ -79,42 +90,46 @@ class Packed(NamedTuple):
         batch = 1 << (count - 1).bit_length()
         if batch > count:
             x = torch.nn.functional.pad(x, (0, 0, 0, batch - count))
-        if self.coding.interleaved:
-            x = x.view(batch, -1, 16, 2).transpose(2, 3)
         x = x.contiguous()
         y = x.new_empty((batch, rows))
         run = _module("matmul").product(self.coding, batch)
-        to, groups = y.data_ptr(), self.scales.shape[1]
-        strides = (self.width * _FLOAT, rows * _FLOAT)
+        groups = self.scales.shape[1]
+        inputs, to, stride = x.data_ptr(), y.data_ptr(), rows * _FLOAT
 
         def some(start: int, stop: int) -> None:
             place = to + start * _FLOAT
-            stored = self._from(start)
-            run(
-                x.data_ptr(),
-                strides[0],
-                *stored,
-                place,
-                strides[1],
-                groups,
-                stop - start,
-            )
+            run(inputs, *self._from(start), place, stride, groups, stop - start)
 
         shared_out(some, rows, rows * self.width * batch, torch.get_num_threads())
-        return y[:count]
+        return y[:count] if batch > count else y
 
     def rebuild(self, block: slice, out: Tensor) -> None:
-        """Rebuild some rows into `out`: float32, or bfloat16 if the scales are."""
-        narrow = out.dtype == torch.bfloat16
-        run = _module("matmul_rows").rebuild(self.coding, narrow)
-        stride, groups = out.stride(0) * out.element_size(), self.scales.shape[1]
-        count = block.stop - block.start
-        run(out.data_ptr(), stride, *self._from(block.start), groups, count)
+        """Rebuild some rows into `out`, contiguous: see `rebuilds` for its dtype."""
+        rows, groups = block.stop - block.start, self.scales.shape[1]
+        if rows:
+            run = _module("compiled_dequantize").rebuild(
+                self.coding,
+                "F32" if out.dtype == torch.float32 else self.coding.scale,
+                streamed=_module("coding").streams(out.data_ptr(), out.nbytes),
+            )
+            codes, _, scales, biases, _ = self._from(block.start)
+            run(out.data_ptr(), codes, scales, biases, rows * groups)
 
     def rebuilds(self, dtype: torch.dtype) -> bool:
         """Whether rows can be rebuilt in `dtype`, without another rounding."""
-        narrow = dtype == torch.bfloat16 and self.coding.scale == "BF16"
-        return narrow or dtype == torch.float32
+        return dtype in {torch.float32, self.scales.dtype}
+
+
+def packed_matrix(weight: QuantizedWeight) -> Packed | None:
+    """Prepare a matrix for the kernels, once: see `packed`."""
+    kept: Packed
+    for kept in weight.kept:
+        if kept.is_of(weight.parts):
+            return kept
+    made = packed(weight.scheme, by_row(weight), weight.shape[1])
+    if made is not None and made.is_of(weight.parts):
+        weight.kept[:] = [made]
+    return made
 
 
 def packed(scheme: Scheme, parts: Mapping[str, Tensor], width: int) -> Packed | None:
@@ -134,11 +149,10 @@ def packed(scheme: Scheme, parts: Mapping[str, Tensor], width: int) -> Packed | 
     fits = scheme.group_size in GROUPS and width > 0 and not width % scheme.group_size
     if codes.device.type != "cpu" or dtype is None or not fits:
         return None
-    vectors = _module("llvm_vectors")
-    if dtype == "F16" and not vectors.has_float16():
+    made = _module("cpu").coding_of(scheme.bits, scheme.group_size, dtype)
+    coding: Coding | None = made
+    if coding is None:
         return None
-    lookup = scheme.bits <= _LOOKED_UP and vectors.has_lookup()
-    coding = vectors.Coding(scheme.bits, scheme.group_size, dtype, lookup)
     return Packed(coding, codes.contiguous(), scales.contiguous(), biases.contiguous())
 
 
@@ -146,34 +160,10 @@ def enabled() -> bool:
     """Whether the kernels are installed and not refused by `QMANIFEST_KERNELS`.
 
     Raises:
-        MissingLibraryError: they are asked for and numba is not installed.
-        BackendError: the variable has no value that it may have.
+        BackendError: as `qmanifest.kernels.active`.
 
     """
-    asked = os.environ.get("QMANIFEST_KERNELS", "")
-    if asked not in ("", "reference", "fast"):
-        raise BackendError(
-            f"QMANIFEST_KERNELS is {asked!r}; set it to 'reference' or 'fast'"
-        )
-    if asked == "reference" or sys.byteorder != "little":
-        return False
-    if asked == "fast" and not _installed():
-        raise MissingLibraryError(
-            "QMANIFEST_KERNELS is 'fast', which needs numba; "
-            "install it with: pip install 'qmanifest[fast]'",
-            name="numba",
-        )
-    return _installed()
-
-
-@cache
-def _installed() -> bool:
-    """Whether numba can be imported, which a numpy newer than it knows prevents."""
-    try:
-        importlib.import_module("numba")
-    except ImportError:
-        return False
-    return True
+    return bool(importlib.import_module("qmanifest.kernels").are_compiled())
 
 
 @cache

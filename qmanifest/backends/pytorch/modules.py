@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +26,8 @@ class _Quantized(nn.Module):
     """Keeps the parts of a weight as buffers, named as in an MLX checkpoint."""
 
     like: Tensor
+    _weight: QuantizedWeight | None = None
+    """The weight as it was asked for last, with what products keep about it."""
 
     def __init__(self, weight: QuantizedWeight, dtype: torch.dtype | None) -> None:
         super().__init__()
@@ -44,8 +46,15 @@ class _Quantized(nn.Module):
     @property
     def quantized_weight(self) -> QuantizedWeight:
         """The weight; it shares the buffers' memory."""
-        parts = {role: self.get_buffer(_BUFFERS.get(role, role)) for role in self.roles}
-        return QuantizedWeight(self.scheme, self.shape, parts)
+        buffers: Any = self._buffers  # of parts, none is absent
+        parts = {role: buffers[_BUFFERS.get(role, role)] for role in self.roles}
+        if torch.compiler.is_compiling():
+            return QuantizedWeight(self.scheme, self.shape, parts)
+        last = self._weight
+        if last is None or any(last.parts[role] is not parts[role] for role in parts):
+            last = QuantizedWeight(self.scheme, self.shape, parts)
+            self._weight = last
+        return last
 
     def extra_repr(self) -> str:
         """Show the shape and the scheme."""
@@ -54,6 +63,7 @@ class _Quantized(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:  # noqa: FBT001, FBT002 - torch's signature
         """Move the parts, but never round them: scales keep their dtype."""
         before = {name: part for name, part in self._buffers.items() if name != "like"}
+        self._weight = None  # else it would hold on to what is moved away
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call] # torch has no types here
         for name, part in before.items():
             after = self._buffers[name]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
-from qmanifest.backends.pytorch.compiled import packed
+from qmanifest.backends.pytorch.compiled import packed, packed_matrix
+from qmanifest.backends.pytorch.direct import is_unwatched
 from qmanifest.backends.pytorch.rebuilding import by_row, rebuild
 from qmanifest.backends.pytorch.scheme_line import is_by_row, parse_line, write_line
 from qmanifest.backends.pytorch.weight import QuantizedWeight
@@ -53,8 +54,11 @@ def dequantize(weight: QuantizedWeight, dtype: torch.dtype | None = None) -> Ten
         return rebuild_whole(weight).to(dtype)
     dense = torch.empty((rows, width), dtype=dtype, device=weight.device)
     some = _Rows(weight, dtype)
-    for block in row_blocks(rows, width, _block_elements(dtype)):
-        some.into(block, dense[block])
+    if some.kernels is not None and some.kernels.rebuilds(dtype):
+        some.kernels.rebuild(slice(0, rows), dense)
+    else:
+        for block in row_blocks(rows, width, _block_elements(dtype)):
+            dense[block] = some(block)
     return dense.reshape(weight.shape)
 
 
@@ -89,6 +93,8 @@ def quantized_matmul(x: Tensor, weight: QuantizedWeight) -> Tensor:
         )
     if x.device != weight.device:
         raise BackendError(f"x is on {x.device} and the weight on {weight.device}")
+    if is_unwatched(x, weight.parts.values()):
+        return _shaped(x, weight, transposed=False)
     promised = [role for role, _, _ in weight.scheme.parts(None)]
     roles = tuple(role for role in promised if role in weight.parts)
     parts = [weight.parts[role] for role in roles]
@@ -114,11 +120,9 @@ def _product(
     parsed, roles = parse_line(scheme)
     stored = dict(zip(roles, parts, strict=True))
     weight = QuantizedWeight(parsed, tuple(shape), stored)
-    flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
     # Autocast would multiply in 16 bits what was widened on purpose.
     with torch.autocast(x.device.type, enabled=False):
-        product = _multiply(flat, weight, transposed=transposed)
-    return product.reshape(*x.shape[:-1], product.shape[1])
+        return _shaped(x, weight, transposed=transposed)
 
 
 @_product.register_fake
@@ -156,6 +160,15 @@ def _backward(
 _product.register_autograd(_backward, setup_context=_remember)
 
 
+def _shaped(x: Tensor, weight: QuantizedWeight, *, transposed: bool) -> Tensor:
+    """Multiply `(..., features)`."""
+    if x.dim() == _MATRIX:
+        return _multiply(x, weight, transposed=transposed)
+    flat = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    product = _multiply(flat, weight, transposed=transposed)
+    return product.reshape(*x.shape[:-1], product.shape[1])
+
+
 def _multiply(x: Tensor, weight: QuantizedWeight, *, transposed: bool) -> Tensor:
     """Choose how to multiply `(n, features)`."""
     exact = torch.float64 if x.dtype == torch.float64 else torch.float32
@@ -166,8 +179,10 @@ def _multiply(x: Tensor, weight: QuantizedWeight, *, transposed: bool) -> Tensor
     if narrow and x.shape[0] >= NARROW_INPUTS and not transposed:
         return _by_block(x, weight, transposed=False)
     if x.shape[0] <= TILED_INPUTS and exact == torch.float32 and not transposed:
-        kernels = packed(weight.scheme, by_row(weight), weight.shape[1])
+        kernels = packed_matrix(weight)
         if kernels is not None:
+            if x.dtype == exact:
+                return kernels.product(x)
             return kernels.product(x.float()).to(x.dtype)
     return _by_block(x.to(exact), weight, transposed=transposed).to(x.dtype)
 
@@ -221,10 +236,3 @@ class _Rows:
         made = self.memory[: shape[0]]
         self.kernels.rebuild(block, made)
         return made.to(self.dtype)
-
-    def into(self, block: slice, out: Tensor) -> None:
-        """Rebuild rows of the same dtype into `out`."""
-        if self.kernels is not None and self.kernels.rebuilds(self.dtype):
-            self.kernels.rebuild(block, out)
-        else:
-            out.copy_(self(block))

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from qmanifest.backends.pytorch.weight import QuantizedWeight
     from qmanifest.schemes import Scheme
 
+_MATRIX: Final = 2
 _OCTET: Final = 8
 
 
 def by_row(weight: QuantizedWeight) -> dict[str, Tensor]:
     """Arrange the parts as tables with one row for every row of the weight."""
+    if len(weight.shape) == _MATRIX and "global_scale" not in weight.parts:
+        return dict(weight.parts)
     rows = math.prod(weight.shape[:-1])
     tables = {}
     for role, part in weight.parts.items():

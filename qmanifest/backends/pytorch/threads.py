@@ -32,6 +32,9 @@ def shared_out(
 
     """
     parts = max(1, min(threads, products // LEAST_PRODUCTS, rows))
+    if parts == 1:
+        run(0, rows)
+        return
     edges = [rows * part // parts for part in range(parts + 1)]
     others = [
         _pool(os.getpid(), threads).submit(run, start, stop)

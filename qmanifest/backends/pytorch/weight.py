@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -39,6 +39,8 @@ class QuantizedWeight:
     """By role, in the shapes of `scheme.parts(shape)`: `codes` are the packed words,
     with uint32 held as int32 of the same bits; then `scales`, and whichever others the
     scheme has, as `biases`, `zeros` and `global_scale`."""
+    kept: list[Any] = field(default_factory=list, init=False, repr=False)
+    """What was found out about the parts before a product, for the next one."""
 
     @property
     def words(self) -> Tensor:
