@@ -180,6 +180,7 @@ def _opened(
         defects=(
             *stores.defects,
             *promise.defects,
+            *_twins(promise, file, own),
             *assigned.defects,
             *(lowered.defects if lowered else ()),
             *(defect for store in shards for defect in store.defects),
@@ -216,6 +217,13 @@ class _OwnConfig(msgspec.Struct, frozen=True):
 
     quantization: ConfigFile | None
     model: Mapping[str, Any]
+    files: Mapping[str, ConfigFile]
+    """All of them, by name."""
+
+    def others(self, file: ConfigFile) -> dict[str, Mapping[str, Any]]:
+        """Give the objects of the config files beside `file`, by name."""
+        found = {name: each.object for name, each in self.files.items()}
+        return {n: o for n, o in found.items() if o is not None and n != file.file}
 
 
 def _own_config(root: Path) -> _OwnConfig:
@@ -227,8 +235,8 @@ def _own_config(root: Path) -> _OwnConfig:
     for name in names:
         file = files[name]
         if name != MODEL_CONFIG or file.holds_block or file.defects:
-            return _OwnConfig(file, own)
-    return _OwnConfig(None, own)
+            return _OwnConfig(file, own, files)
+    return _OwnConfig(None, own, files)
 
 
 def _component_configs(
@@ -258,6 +266,22 @@ def _promise(file: ConfigFile | None, forced: Dialect[Any] | None) -> Promise:
         most_patterns=limits.MAX_PATTERNS,
     )
     return replace(found, defects=(*file.defects, *found.defects))
+
+
+def _twins(
+    promise: Promise, file: ConfigFile | None, own: _OwnConfig
+) -> tuple[Defect, ...]:
+    """Compare the document with its twins in the folder's other config files."""
+    if file is None or file.object is None or promise.dialect is None:
+        return ()
+    others = own.others(file)
+    if not others:
+        return ()
+    from qmanifest.dialects.twins import (  # noqa: PLC0415 - most have a single config
+        twins,
+    )
+
+    return twins(promise.dialect, promise.place, file.object, others)
 
 
 def _assign(promise: Promise, stores: Stores, given: Mapping[str, Path]) -> Assigned:

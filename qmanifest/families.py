@@ -115,7 +115,6 @@ METAL: Final = Family(
     _parts(".weight", scales=".scales", biases=".qbiases"),
     ("U32",),
     ("biases",),
-    own=("biases",),
 )
 GPTQ: Final = Family(
     "gptq",
@@ -309,6 +308,7 @@ HQQ: Final = Family(
     ),
     ("U8", "I32", *FLOAT),
     alone=("U8", "I32", *FLOAT),
+    own=("hqq_nbits", "hqq_unpack_view_dtype"),
 )
 QUANTO_PACKED: Final = Family(
     "quanto-packed",
@@ -322,6 +322,7 @@ QUANTO_PACKED: Final = Family(
     ),
     ("U8",),
     alone=("U8",),
+    own=("zeros",),
 )
 QUANTO: Final = Family(
     "quanto",
@@ -347,6 +348,7 @@ EXL2: Final = Family(
     ),
     ("I32",),
     alone=("I32",),
+    own=("scale_max", "groups", "order"),
 )
 EXL3: Final = Family(
     "exl3",
@@ -362,6 +364,7 @@ EXL3: Final = Family(
     ),
     ("I16",),
     alone=("I16",),
+    own=("input_signs", "output_signs"),
 )
 MLX: Final = Family("mlx", "MLX", MLX_NAMES, WORDS, ("scales",), alone=("U32",))
 

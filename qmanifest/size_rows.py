@@ -18,7 +18,8 @@ Grouping: TypeAlias = Literal["part", "layer", "bits", "dtype"]
 """What the rows of `Sizes.group` stand for."""
 
 DENSE: Final = "dense"
-_ROLES: Final = ("codes", "scales", "biases", "zeros", "global_scale", DENSE)
+_ROLES: Final = ("codes", "scales", "biases", "zeros", "global_scale")
+"""The roles in their order; others follow them by name, and what is dense is last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,9 @@ class Sizes:
 
     @property
     def other(self) -> int:
-        """Bytes of zero points and global scales."""
-        return self._bytes("zeros", "global_scale")
+        """Bytes of zero points, global scales, and whatever else serves a weight."""
+        known = {"codes", "scales", "biases", DENSE}
+        return sum(row.nbytes for row in self.rows if row.role not in known)
 
     @property
     def kept(self) -> int:
@@ -204,8 +206,12 @@ def _bits_label(row: PartSize) -> str:
     return f"{width} kept" if row.kept else width
 
 
+def _rank(role: str) -> int:
+    return _ROLES.index(role) if role in _ROLES else len(_ROLES)
+
+
 _KEYS: Final[dict[Grouping, Callable[[PartSize], tuple[object, ...]]]] = {
-    "part": lambda row: (_ROLES.index(row.role),),
+    "part": lambda row: (row.kept, _rank(row.role), row.role),
     "layer": lambda row: (row.component, *_natural(layer_of(row.weight))),
     "bits": lambda row: (row.kept, row.bits),
     "dtype": lambda row: (list(DTYPES).index(row.dtype),),

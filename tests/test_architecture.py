@@ -24,7 +24,7 @@ LAYERS = (
     ("__init__", "findings", "dtypes", "elements"),
     (
         *("errors", "tensors", "schemes", "patterns", "layouts", "spreads"),
-        *("families", "evidence", "dimensions"),
+        *("families", "evidence", "dimensions", "names"),
     ),
     ("manifest", "packings"),
     (
@@ -44,6 +44,7 @@ LAYERS = (
 imports nothing itself and `__version__` can be had by all."""
 RANKS = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 SAME_RANK = {
+    ("evidence", "families"): "what a tensor is shows by what formats call it",
     ("weights", "flattened"): "a weight's shape may lie in its bytes alone",
     ("layouts", "errors"): "a shape that fits no words is an error with data",
     ("schemes", "errors"): "a layout's error means that a part has no shape",

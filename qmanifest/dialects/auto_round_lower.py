@@ -13,6 +13,7 @@ from qmanifest.dialects.auto_round_schemes import (
 )
 from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.first_line import first_line_decides
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
@@ -59,7 +60,8 @@ def lower_auto_round(
         return Weight(name, scheme, pointer, names=found.family.names)
 
     saying = Saying(_claims(document, index), every_linear=True)
-    component, defects = lower_stored(saying, place, index, make)
+    lowered, defects = lower_stored(saying, place, index, make)
+    component = first_line_decides(lowered)
     found = (*defects, *_defects(document, place))
     return Lowered(Manifest("auto-round", place.file, (component,)), found)
 
@@ -71,13 +73,17 @@ def _claims(document: AutoRoundConfig, index: TensorIndex | None) -> list[Claim]
     for name, own in (document.extra_config or {}).items():
         exact = SPECIAL.isdisjoint(name) if index is None else _is_stored(name, index)
         keep = (own.bits or 0) >= DENSE_BITS
+        reader, others = read_by("auto-round", "extra_config")
+        if index is None and not exact:
+            reader = ""  # to which an expression is a name too, if one is called so
         claim = Claim(
             ("extra_config", name),
             Pattern(name, Syntax.EXACT if exact else Syntax.RE_SEARCH),
             "keep" if keep else "quantize",
             Severity.NOTE if keep else Severity.WARNING,
             SUFFIX,
-            *read_by("auto-round", "extra_config"),
+            reader,
+            others,
         )
         (named if exact else patterns).append(claim)
     return [*named, *patterns]

@@ -8,6 +8,7 @@ from qmanifest.dialects.awq_schemes import BITS, VERSIONS
 from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.dynamic import KEEP, SUFFIX, claims
+from qmanifest.dialects.first_line import first_line_decides
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.twice import contradictions
 from qmanifest.families import GPTQ
@@ -100,6 +101,7 @@ def lower_awq(document: AwqConfig, place: Place, index: TensorIndex | None) -> L
         return Weight(name, document.scheme(own), pointer, names=GPTQ.names)
 
     saying = Saying(_claims(document), every_linear=True)
-    component, defects = lower_stored(saying, place, index, make)
+    lowered, defects = lower_stored(saying, place, index, make)
+    component = first_line_decides(lowered)
     found = (*defects, *_defects(document, place))
     return Lowered(Manifest("awq", place.file, (component,)), found)

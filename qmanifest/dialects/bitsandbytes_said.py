@@ -91,7 +91,11 @@ class Contradictions:
                 nests is not nested,
                 f"with absmax {'quantized' if nested else 'as plain floats'}",
             ),
-            "quant_storage": (storage, STORAGES.get(storage or "") != dtype, dtype),
+            "quant_storage": (
+                storage,
+                STORAGES.get(storage or "", dtype) != dtype,
+                dtype,
+            ),
         }
         for key, (value, differs, stored) in differ.items():
             if value is not None and differs:

@@ -7,10 +7,10 @@ GPTQModel asks those with `-:` first, vLLM all in their order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from annotated_types import Ge
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from annotated_types import Gt
+from pydantic import BaseModel, ConfigDict
 
 from qmanifest.dialects.claims import Claim, escaped
 from qmanifest.findings import Severity
@@ -27,13 +27,7 @@ HEAD: Final = "lm_head"
 """A module that many models lack, since their head is tied to the embedding."""
 
 
-def _not_zero(size: int) -> int:
-    if size == 0:
-        raise ValueError("group_size is -1, for all of a row, or above 0")
-    return size
-
-
-GroupSize: TypeAlias = Annotated[int, Ge(-1), AfterValidator(_not_zero)]
+GroupSize: TypeAlias = Literal[-1] | Annotated[int, Gt(0)]
 """Inputs that share a scale; -1 is all of a row."""
 
 
@@ -57,7 +51,8 @@ Dynamic: TypeAlias = "dict[str, Override | None]"
 
 
 def claims(dynamic: Mapping[str, Any] | None) -> list[Claim]:
-    """List the patterns: `-:` keeps a module, others say how it is quantized."""
+    """List the patterns as GPTQModel asks them: those that keep modules first."""
+    texts = sorted(dynamic or {}, key=lambda text: not text.startswith(KEEP))
     return [
         Claim(
             ("dynamic", text),
@@ -67,7 +62,7 @@ def claims(dynamic: Mapping[str, Any] | None) -> list[Claim]:
             SUFFIX,
             *read_by("gptq", "dynamic"),
         )
-        for text in dynamic or {}
+        for text in texts
     ]
 
 

@@ -42,15 +42,16 @@ def _scheme(parts: Parts) -> Opaque:
     Every input has a place in `.q_invperm`, so that it tells the number of inputs.
     """
     rows, *_ = (*parts["codes"].shape, 0)
+    shape, codes = _shape(parts), (Dim("one", times=rows), Dim("N"))
     groups = Dim("one", times=_groups(parts))
     stored = (
-        OpaquePart("codes", ("I32",), (Dim("one", times=rows), Dim("N"))),
+        OpaquePart("codes", ("I32",), None if shape is None else codes),
         OpaquePart("scales", ("I32",), (groups, Dim("N", SCALES))),
         OpaquePart("scale_max", ("F16",), (groups,)),
         OpaquePart("groups", ("I16",), (Dim("one", times=2 * groups.times),)),
         OpaquePart("order", ("I32",), (Dim("K"),)),
     )
-    return Opaque("exl2", 0, 0, stored, _shape(parts))
+    return Opaque("exl2", 0, 0, stored, shape)
 
 
 def _groups(parts: Parts) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.dynamic import HEAD, SUFFIX, claims
+from qmanifest.dialects.first_line import first_line_decides
 from qmanifest.dialects.gptq_schemes import MARLIN as MARLIN_LAYOUT
 from qmanifest.dialects.gptq_schemes import scheme_of
 from qmanifest.dialects.stored import Saying, lower_stored
@@ -49,7 +50,8 @@ def lower_gptq(
         return Weight(name, scheme, pointer, names=found.family.names)
 
     saying = Saying([*claims(document.dynamic), *_list(document)], every_linear=True)
-    component, defects = lower_stored(saying, place, index, make)
+    found, defects = lower_stored(saying, place, index, make)
+    component = first_line_decides(found)
     if document.lm_head and index is not None:
         scheme = scheme_of(numbers, layout, word)
         head = Weight(HEAD + SUFFIX, scheme, place.pointer(HEAD), names=GPTQ.names)

@@ -144,8 +144,6 @@ def _lower(document: HqqConfig, place: Place, indexes: Indexes | None) -> Lowere
             return None
         scales = index.get(HQQ.names.name(name, "scales"))
         scheme = scheme_of(own, found.codes, scales)
-        if scheme is None:
-            return None
         pointer = said.pointer if said else whole
         return Weight(name, scheme, pointer, names=HQQ.names)
 

@@ -32,8 +32,8 @@ _TEXTS: Final = ("packing", "unpack_view_dtype", "compute_dtype")
 
 def scheme_of(
     own: Mapping[str, Any], codes: TensorInfo, scales: TensorInfo | None
-) -> Integer | Opaque | None:
-    """Name the scheme of a weight; None where HQQ does not have its width.
+) -> Integer | Opaque:
+    """Name the scheme of a weight; it is opaque where HQQ does not have its width.
 
     Args:
         own: the settings, `weight_quant_params`.
@@ -43,7 +43,7 @@ def scheme_of(
     """
     said = own.get("nbits")
     if said not in BITS or isinstance(said, bool):
-        return None
+        return _opaque(0, codes)
     bits = 2 if said == TERNARY else int(said)
     pack = WORDS.get(bits, "u8-split-high")
     if codes.dtype in FLOAT or own.get("channel_wise") is False:

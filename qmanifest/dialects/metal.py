@@ -103,7 +103,7 @@ def _emit(manifest: Manifest) -> MetalConfig:
     if len(schemes) != 1:
         raise EmitError(f"metal has one scheme for all modules, not {len(schemes)}")
     (scheme,) = schemes
-    if not isinstance(scheme, Affine):
+    if not isinstance(scheme, Affine) or scheme.pack != "u32-lsb":
         raise EmitError(f"metal has no words for {scheme}")
     document = {
         "quant_method": "metal",

@@ -23,15 +23,23 @@ from qmanifest.dialects.base import (
     Lowered,
     Place,
     Raw,
+    few,
 )
 from qmanifest.dialects.blocks import by_method
 from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.parsing import emitted
-from qmanifest.dialects.quanto_schemes import BYTES, KINDS, NARROW, scheme_of
+from qmanifest.dialects.quanto_defects import contradiction, impossible
+from qmanifest.dialects.quanto_schemes import (
+    BYTES,
+    KINDS,
+    NARROW,
+    kind_as_stored,
+    scheme_of,
+)
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.errors import EmitError
 from qmanifest.families import QUANTO, QUANTO_PACKED
-from qmanifest.findings import DefectKind, Severity
+from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax, read_by
 from qmanifest.schemes import Integer
@@ -113,56 +121,34 @@ def _claims(document: QuantoConfig) -> list[Claim]:
     ]
 
 
-def _defects(document: QuantoConfig, place: Place) -> Iterator[Defect]:
-    """Find the types that quanto does not have."""
-    said: list[tuple[tuple[str, ...], str]] = [
-        ((module, "weights"), kind) for module, kind in document.by_module().items()
-    ]
-    if document.weights is not None:
-        said.append((("weights",), document.kind()))
-    for parts, kind in said:
-        if kind not in KINDS:
-            yield place.defect(
-                DefectKind.INVALID_VALUE,
-                f"weights is {kind!r}, which quanto does not have",
-                *parts,
-                expected=", ".join(KINDS),
-                actual=kind,
-            )
-    for key, own in document.__pydantic_extra__.items():
-        if not isinstance(own, dict):
-            yield place.defect(
-                DefectKind.UNKNOWN_KEY,
-                f"unknown key {key!r}",
-                key,
-                severity=Severity.NOTE,
-            )
-
-
 def _lower(document: QuantoConfig, place: Place, indexes: Indexes | None) -> Lowered:
     index = None if indexes is None else indexes.get("")
     kinds = document.by_module()
     by_pointer = {place.pointer(module): kind for module, kind in kinds.items()}
     unnamed = None if kinds else document.kind()
 
+    contradictions: list[Defect] = []
+
     def make(name: str, found: Found, said: Entry | None) -> Weight | None:
         kind = by_pointer[said.pointer] if said else unnamed
         if found.family not in {QUANTO, QUANTO_PACKED} or kind is None:
             return None
-        names = _names(kind)
+        names = found.family.names
         shifts = None if index is None else index.get(names.name(name, "zeros"))
-        as_said = names is found.family.names
-        scheme = scheme_of(kind, found.codes if as_said else None, shifts)
+        stored = kind_as_stored(kind, found.codes.dtype)
+        if stored != kind and kind in KINDS:
+            contradictions.append(contradiction(place, said, found.codes, kind))
+        scheme = scheme_of(stored, found.codes, shifts)
+        pointer = said.pointer if said else place.pointer()
         if scheme is None:
             return None
-        pointer = said.pointer if said else place.pointer()
         return Weight(name, scheme, pointer, names=names)
 
     saying = Saying(_claims(document), every_linear=not kinds)
     component, defects = lower_stored(saying, place, index, make)
     named = (*component.weights, *_not_stored(component, kinds, place))
     component = replace(component, weights=named)
-    found = (*defects, *_defects(document, place))
+    found = (*defects, *impossible(document, place), *few(contradictions))
     return Lowered(Manifest("quanto", place.file, (component,)), found)
 
 

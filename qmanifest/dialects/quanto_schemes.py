@@ -29,12 +29,25 @@ BYTES: Final[dict[str, tuple[str, str]]] = {
 """Types with a byte for a weight: number format and layout."""
 NARROW: Final = {"qint2": 2, "qint4": 4}
 """Types with several weights to a byte, and their bits."""
+STORED: Final = {
+    "I8": ("qint8",),
+    "F8_E4M3": ("qfloat8_e4m3fn", "qfloat8"),
+    "F8_E5M2": ("qfloat8_e5m2",),
+    "U8": ("qint4", "qint2"),
+}
+"""The types that are stored in a dtype."""
 KINDS: Final = (*BYTES, *NARROW, "none")
 ACTIVATIONS: Final = (
     Extra("input_scale", FLOAT, (), optional=True),
     Extra("output_scale", FLOAT, (), optional=True),
 )
 """Scales of activations, which every quantized layer has; 1 where there are none."""
+
+
+def kind_as_stored(kind: str, dtype: str) -> str:
+    """Give `kind` where codes of it have that dtype, else a type whose codes do."""
+    fitting = STORED.get(dtype, (kind,))
+    return kind if kind in fitting else fitting[0]
 
 
 def scheme_of(

@@ -24,7 +24,7 @@ from qmanifest.dialects.base import (
 )
 from qmanifest.dialects.blocks import by_method
 from qmanifest.dialects.claims import Claim
-from qmanifest.dialects.quark_schemes import DTYPES, scheme_of
+from qmanifest.dialects.quark_schemes import BLOCKS, DTYPES, scheme_of
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.errors import EmitError
@@ -130,6 +130,15 @@ def _defects(document: QuarkConfig, place: Place) -> Iterator[Defect]:
                 *parts,
                 "weight",
             )
+        if dtype in BLOCKS:
+            yield place.defect(
+                DefectKind.INVALID_VALUE,
+                f"weights of dtype {dtype!r} have their scales among their bytes, and "
+                "are not checked",
+                *parts,
+                "weight",
+                severity=Severity.NOTE,
+            )
         if dtype is not None and str(dtype).lower() not in DTYPES:
             yield place.defect(
                 DefectKind.INVALID_VALUE,
@@ -159,8 +168,6 @@ def _lower(document: QuarkConfig, place: Place, indexes: Indexes | None) -> Lowe
             index.get(SCALED.names.name(name, "zeros")),
             in_order=document.packs_in_order(),
         )
-        if scheme is None:
-            return None
         pointer = said.pointer if said else place.pointer("global_quant_config")
         return Weight(name, scheme, pointer, names=SCALED.names)
 

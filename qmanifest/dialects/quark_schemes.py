@@ -31,16 +31,17 @@ _ELEMENTS: Final = {
     "fp8_e5m2": ("e5m2", "f8-e5m2"),
 }
 """Number format and layout of a dtype."""
+BLOCKS: Final = ("mx", "mx6", "mx9")
+"""Dtypes whose scales lie among the codes, so that no name shows them."""
 DTYPES: Final = (*INT4, *INT8, *_ELEMENTS, *SMALL)
 _EXTRAS: Final[tuple[Extra, ...]] = (STATIC,)
 _CODES: Final[dict[str, tuple[Dim, ...]]] = {
     "int8": (Dim("K"), Dim("N")),
     "uint8": (Dim("K"), Dim("N")),
     "fp6_e3m2": (Dim("N"), Dim("K", 4, 3)),
-    "mx": (Dim("N"), Dim("K", 32, 17)),
 }
 """Shapes of codes that are not decoded, where they are known: 8 bits by groups lie
-inputs first, and a block of `mx` has its scale in front."""
+inputs first."""
 
 
 def scheme_of(
@@ -49,8 +50,8 @@ def scheme_of(
     zeros: TensorInfo | None,
     *,
     in_order: bool,
-) -> Scheme | None:
-    """Name the scheme of a spec; None where it has no dtype that is known.
+) -> Scheme:
+    """Name the scheme of a spec; it is opaque where its dtype is not known.
 
     Args:
         specs: of the weights, as the config has them; the second of two may be that
@@ -63,7 +64,7 @@ def scheme_of(
     spec = specs[0] if specs else {}
     dtype = str(spec.get("dtype")).lower()
     if len(specs) > 1:
-        return _two_levels(dtype, spec, specs[1]) if dtype in DTYPES else None
+        return _two_levels(dtype, spec, specs[1])
     if spec.get("scale_format") == "e5m3":
         return _opaque(dtype, 0)
     if dtype in INT4:
@@ -72,7 +73,7 @@ def scheme_of(
         return _floats(dtype, spec, scales)
     if dtype in INT8 and spec.get("qscheme") != "per_group":
         return _int8(dtype, spec, scales, zeros)
-    return _opaque(dtype, _group(spec)) if dtype in DTYPES else None
+    return _opaque(dtype, _group(spec))
 
 
 def _group(spec: Mapping[str, Any]) -> int:
@@ -192,7 +193,7 @@ def _opaque(dtype: str, group: int) -> Opaque:
     table = (Dim("K", group), Dim("N")) if dtype in INT8 and group else None
     parts = (
         OpaquePart("codes", ("U8", "I8", "I32", "I16"), known),
-        OpaquePart("scales", (*FLOAT, *E8M0, "F8_E4M3"), table, dtype.startswith("mx")),
+        OpaquePart("scales", (*FLOAT, *E8M0, "F8_E4M3"), table),
         OpaquePart("zeros", ("U8", "I8", "I32", *FLOAT), None, optional=True),
     )
     bits = next((int(char) for char in dtype if char.isdigit()), 0)

@@ -36,7 +36,7 @@ def description(checkpoint: Checkpoint) -> Iterator[Problem]:
     """
     for component, store in checkpoint.found():
         said = _said(store)
-        yield from _absent(store, said)
+        yield from _absent(component, store, said)
         yield from _left_out(component, store, said)
 
 
@@ -50,8 +50,16 @@ def _said(store: Store) -> dict[str, Description]:
     return found
 
 
-def _absent(store: Store, said: Mapping[str, Description]) -> Iterator[Problem]:
+def _absent(
+    component: Component, store: Store, said: Mapping[str, Description]
+) -> Iterator[Problem]:
     """Report descriptions without the tensors that they are of."""
+    known = {  # QM206 has these, and QM207 codes that are lost
+        part.name
+        for weight in component.weights
+        for part in weight.parts()
+        if not part.optional
+    }
     for each in said.values():
         if each.kind is None:
             yield Problem(
@@ -60,7 +68,7 @@ def _absent(store: Store, said: Mapping[str, Description]) -> Iterator[Problem]:
                 hint="save the checkpoint again with the library that quantized it",
             )
         absent = [part for part in each.parts if part not in store.index]
-        if absent:
+        if each.name not in store.evidence.bereft and not known.issuperset(absent):
             yield Problem(
                 f"{each.file} describes {each.name!r} as {each.kind} of "
                 f"{count(len(each.parts), 'tensor')}, and {listing(absent)} "

@@ -96,8 +96,14 @@ def renamed(checkpoint: Checkpoint) -> Iterator[Problem]:
                 expected=example,
                 actual=entry.pattern.text,
                 hint=_instruction(change),
-                severity=Severity.NOTE if entry.unused is Severity.NOTE else None,
+                severity=_severity(entry),
             )
+
+
+def _severity(entry: Entry) -> Severity | None:
+    """Judge a renamed entry: as a dead one where it keeps, or where that is a note."""
+    milder = entry.purpose == "keep" or entry.unused is Severity.NOTE
+    return entry.unused if milder else None
 
 
 def _instruction(change: Change) -> str:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from qmanifest.schemes import Scheme
     from qmanifest.tensors import Shape, TensorInfo
 
-Fault: TypeAlias = Literal["bits", "group", "shape", "parts"]
+Fault: TypeAlias = Literal["bits", "group", "shape", "parts", "label"]
+"""What is wrong; `label`: the parts are those of another format of the same names."""
 GROUPS: Final = (0, 16, 32, 64, 128, 256, 512, 1024)
 """Group sizes that are tried; 0 is one group for a whole row."""
 _FITS: Final[WeakKeyDictionary[Checkpoint, tuple[Fit, ...]]] = WeakKeyDictionary()
@@ -62,8 +63,8 @@ class Fit:
         known = self.witness.shape if self.witness else None
         whole = scheme.logical(self.codes.shape)
         inputs = self._groups(scheme, whole) or self._listed(whole)
-        shapes = (known, self._width(whole), inputs, whole, self._flat(scheme))
-        for shape in shapes:
+        flat = (self._flat(scheme), self._by_codes(scheme))
+        for shape in (known, self._width(whole), inputs, whole, *flat):
             if shape is not None and scheme.parts(shape)[0][2] == self.codes.shape:
                 return shape
         return known if whole is None else None
@@ -75,10 +76,14 @@ class Fit:
         return (*whole[:-1], self.witness.in_features)
 
     def _flat(self, scheme: Scheme) -> Shape | None:
-        """Count the weights of a flattened one: by its blocks, or else by its codes."""
+        """Count the weights of a flattened one by its blocks."""
         scales = self.stored.get("scales")
         if isinstance(scheme, Integer) and scheme.spread.columns and scales is not None:
             return (elements(scales.shape) * scheme.spread.columns,)
+        return None
+
+    def _by_codes(self, scheme: Scheme) -> Shape | None:
+        """Count the weights of a flattened one by its codes, should they fill words."""
         return (self.codes.nbytes * 8 // scheme.bits,) if scheme.bits else None
 
     def _groups(self, scheme: Scheme, whole: Shape | None) -> Shape | None:
@@ -137,7 +142,8 @@ class Fit:
         own = _fills(layout, scheme.bits)  # then no other width that does is news
         others = (b for b in layout.bits if not (own and _fills(layout, b)))
         widths = (scheme.bits, *others)
-        groups = (scheme.group_size, *GROUPS)
+        each = scheme.spread.form in {"vector", "one", "scalar"}  # without groups
+        groups = (scheme.group_size, *(() if each else GROUPS))
         pairs = dict.fromkeys((bits, group) for bits in widths for group in groups)
         found: dict[tuple[int, int], tuple[int, int]] = {}
         for bits, group in pairs:
@@ -154,12 +160,15 @@ class Fit:
     def rival(self) -> str | None:
         """What the parts are of instead, where another format of the names fits."""
         scheme = self.weight.scheme
-        if not isinstance(scheme, Integer) or self.weight.names is not GPTQ.names:
+        known = isinstance(scheme, (Integer, Opaque))
+        if not known or self.weight.names is not GPTQ.names or self.readings:
             return None
-        for title, make in RIVALS:
-            other = make(scheme.bits, scheme.group_size)
-            if other.pack != scheme.pack and self._fits(other):
-                return title
+        for group in dict.fromkeys((scheme.group_size, *GROUPS)):
+            own = group == scheme.group_size
+            for title, make in RIVALS:
+                other = make(scheme.bits, group)
+                if other.pack != scheme.pack and self._fits(other):
+                    return title if own else f"{title}, group_size {group or -1}"
         return None
 
     @cached_property
@@ -168,6 +177,8 @@ class Fit:
         scheme = self.weight.scheme
         if isinstance(scheme, Opaque) and scheme.stored[0].dims is None:
             return None  # nothing says what shape the codes have
+        if self.codes.dtype not in scheme.parts(None)[0][1] and self.rival is None:
+            return None  # QM303 has it
         if self.shape is not None and not self.uneven:
             known = self.witness
             wide = known is not None and _is_other(self.shape, known)
@@ -178,6 +189,8 @@ class Fit:
         scheme = self.weight.scheme
         if self.readings:
             return "group" if self.readings[0][0] == scheme.bits else "bits"
+        if self.rival:
+            return "label"
         if self.shape is None:
             return "bits" if isinstance(scheme, Integer) else "shape"
         numbers = {"scales", "zeros"}

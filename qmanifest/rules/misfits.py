@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from qmanifest.findings import Location, Problem
 from qmanifest.names import numberless
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from qmanifest.reading.stores import Store
     from qmanifest.rules.fitting import Fault, Fit
     from qmanifest.tensors import Shape, TensorInfo, TensorSpec
+
+
+SHOWN: Final = 3
+"""Readings that a message gives."""
 
 
 def misfits(checkpoint: Checkpoint, *faults: Fault) -> Iterator[Problem]:
@@ -35,11 +39,9 @@ def _problem(checkpoint: Checkpoint, fit: Fit) -> Problem:
     asked = "" if size is None else f", where {list(size)} is expected"
     known = f", by {fit.witness.said_by}" if fit.witness else ""
     shape = f" of shape {list(fit.shape)}" if fit.shape else ""
-    would = " or ".join(_reading(bits, group) for bits, group in fit.readings)
+    would = " or ".join(_reading(bits, group) for bits, group in fit.readings[:SHOWN])
     hint = "convert the layer again"
-    if fit.rival:
-        would, hint = fit.rival, f"declare {fit.rival}: that is what is stored"
-    elif would:
+    if would:
         hint = f"declare {would} for it, or {hint}"
     return Problem(
         f"{weight.name!r}{shape} is declared {scheme} by "
@@ -63,7 +65,7 @@ def _reading(bits: int, group: int) -> str:
 def missing_parts(checkpoint: Checkpoint) -> Iterator[Problem]:
     """Report parts that readers need and that no file has."""
     for fit in fits(checkpoint):
-        for part in fit.weight.parts():
+        for part in fit.weight.parts() if fit.fault != "label" else ():
             if part.role not in fit.stored and not part.optional:
                 yield _missing(checkpoint, fit, part)
 
@@ -135,7 +137,7 @@ def bereft(store: Store) -> Iterator[Problem]:
 def wrong_dtypes(checkpoint: Checkpoint) -> Iterator[Problem]:
     """Report parts that are stored in a dtype which their scheme does not have."""
     for fit in fits(checkpoint):
-        for part in fit.weight.parts():
+        for part in fit.weight.parts() if fit.fault != "label" else ():
             tensor = fit.stored.get(part.role)
             if tensor is not None and tensor.dtype not in part.dtypes:
                 yield _dtype(checkpoint, fit, part, tensor)

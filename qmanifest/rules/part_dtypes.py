@@ -9,6 +9,7 @@ from qmanifest.families import DENSE, WORDS
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.rules.base import Depth, rule
 from qmanifest.rules.doubtful import doubts
+from qmanifest.rules.labels import labels
 from qmanifest.rules.misfits import wrong_dtypes
 from qmanifest.rules.readings import is_row
 from qmanifest.schemes import Affine
@@ -27,7 +28,8 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
     """A part is stored in a dtype that its scheme does not have.
 
     Also scales and biases of one weight in two dtypes, two packings in one
-    checkpoint, and a kept tensor that is not 16-bit (a warning).
+    checkpoint, all parts of another format that has the same names, and a kept tensor
+    that is not 16-bit (a warning).
 
     ## Why it matters
     Bytes are read as another type of number, or the loader refuses the mix.
@@ -58,6 +60,7 @@ def wrong_dtype(checkpoint: Checkpoint) -> Iterator[Problem]:
                     severity=Severity.WARNING,
                 )
     yield from wrong_dtypes(checkpoint)
+    yield from labels(checkpoint)
     yield from _mixed_packings(checkpoint)
 
 
@@ -118,6 +121,8 @@ def _mixed_packings(checkpoint: Checkpoint) -> Iterator[Problem]:
         if is_row(weight) and store.evidence.is_packed(weight.name)
     ]
     packs = Counter(weight.scheme.pack for weight, _ in stored)
+    if len(packs) < 2:  # noqa: PLR2004 - layouts of other formats may mix
+        return
     rare = min(packs, key=packs.__getitem__)
     example, tensor = next(each for each in stored if each[0].scheme.pack == rare)
     yield Problem(

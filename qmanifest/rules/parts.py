@@ -96,7 +96,8 @@ def orphan_companion(checkpoint: Checkpoint) -> Iterator[Problem]:
 def _alone(store: Store, base: str, companion: TensorInfo) -> Iterator[Problem]:
     """Report a companion without a packed weight; a vector may be a parameter."""
     codes = store.index.get(f"{base}.weight")
-    pair = f"{base}.scales" in store.index and f"{base}.biases" in store.index
+    biases = f"{base}.biases" in store.index or f"{base}.qbiases" in store.index
+    pair = f"{base}.scales" in store.index and biases
     sure = pair or companion.dtype == "U8"
     if codes is not None and (codes.dtype in WORDS or not sure):
         return  # packed: QM202 or QM208 has it
@@ -194,6 +195,8 @@ def quantized_but_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
             tensor = store.index.get(weight.name)
             if tensor is None or tensor.dtype not in DENSE:
                 continue
+            if store.evidence.is_packed(weight.name):
+                continue  # bytes that are viewed as floats
             yield Problem(
                 f"{weight.name!r} is quantized by {weight.pointer} ({weight.scheme}) "
                 f"and stored {tensor}",

@@ -128,7 +128,10 @@ def _is_shape(fit: Fit, said: object) -> bool:
     known = fit.witness.shape if fit.witness else None
     if known is not None:
         return said == list(known)
-    return fit.weight.scheme.parts(tuple(said))[0][2] == fit.codes.shape
+    return all(
+        size is None or role not in fit.stored or fit.stored[role].shape == size
+        for role, _, size in fit.weight.scheme.parts(tuple(said))
+    )
 
 
 def _weights(fit: Fit) -> str:

@@ -118,16 +118,24 @@ def _integers(counts: Counts, piece: memoryview) -> None:
         counts.zeros += octets.size - int(np.count_nonzero(octets))
     scheme = counts.weight.scheme if counts.weight else None
     if isinstance(scheme, (Microscaling, Scaled)):
-        counts.not_finite += _nan_bytes(octets, _element(scheme, counts.role))
+        element = _element(scheme, counts.role, counts.tensor.dtype)
+        counts.not_finite += _nan_bytes(octets, element)
     elif isinstance(scheme, ZeroPoint) and counts.role == "zeros":
         counts.out_of_range += _above(octets, scheme.bits)
 
 
-def _element(scheme: Microscaling | Scaled, role: str) -> str | None:
-    """Name the 8-bit number format of a part's bytes, if it has one."""
-    if role == "scales":
-        return scheme.scale_format if isinstance(scheme, Scaled) else scheme.scale
-    return scheme.element if role == "codes" else None
+def _element(scheme: Microscaling | Scaled, role: str, dtype: str) -> str | None:
+    """Name the 8-bit number format of a part's bytes, if it has one.
+
+    Scales of a wrong dtype (QM303) have none.
+    """
+    if role == "codes":
+        return scheme.element
+    if role != "scales":
+        return None
+    if isinstance(scheme, Scaled):
+        return scheme.scale_format if dtype in scheme.scale else None
+    return scheme.scale
 
 
 def _nan_bytes(octets: Octets, element: str | None) -> int:

@@ -168,10 +168,11 @@ def _gptq(bits: int, group_size: int) -> Integer:
     return gptq(bits, group_size, plus=1)
 
 
-RIVALS: Final[tuple[tuple[str, Callable[[int, int], Integer]], ...]] = (
+RIVALS: Final[tuple[tuple[str, Callable[[int, int], Integer | Opaque]], ...]] = (
     ("GPTQ", _gptq),
     ("AWQ version gemm", awq_gemm),
     ("AWQ version gemv", awq_gemv),
     ("AWQ version gemv_fast", awq_gemv_fast),
+    ("Marlin", marlin),
 )
 """What a `.qweight` may be, whatever its label: a name, and the scheme by numbers."""

@@ -28,6 +28,7 @@ def place(numbers: AnyArray, spread: Spread, shape: Place, at: Place) -> Place:
     places: dict[Form, Place] = {
         "table": (*expert, down, across),
         "transposed": (*expert, across, down),
+        "spaced": (down, 0, across, 0),
         "vector": (down,),
         "one": (0,),
         "scalar": (),

@@ -217,8 +217,8 @@ def test_a_config_with_a_byte_order_mark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "label"),
     [
-        ({"quant_method": "gptq", "bits": 4}, "quant_method 'gptq'"),
-        ({"quantization_config": {"quant_method": "awq"}}, "quant_method 'awq'"),
+        ({"quant_method": "own", "bits": 4}, "quant_method 'own'"),
+        ({"quantization_config": {"quant_method": "q"}}, "quant_method 'q'"),
         ({"quantization": {"method": "hqq"}}, "method 'hqq'"),
         ({"quantization": {"group_size": 64}}, "keys 'group_size'"),
         ({"b": 1, "a": 2}, "keys 'a', 'b'"),

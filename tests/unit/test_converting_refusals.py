@@ -177,7 +177,7 @@ def test_many_faults_are_counted(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({"quant_method": "gptq"}, "no dialect recognises"),
+        ({"quant_method": "own"}, "no dialect recognises"),
         ({"bits": 4, "tensors": {}}, "key 'group_size' is missing"),
         (CONFIG | {"tensors": {}}, "names no tensor of"),
         (

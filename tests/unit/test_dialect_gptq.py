@@ -61,6 +61,8 @@ def test_without_tensors_nothing_is_named() -> None:
     [
         ({}, qweight.gptq(4, 64, plus=1, symmetric=True)),
         ({"sym": False}, qweight.gptq(4, 64, plus=1)),
+        ({"bits": 0}, qweight.undecoded("gptq", 0, 64)),
+        ({"bits": 12, "format": "marlin"}, qweight.undecoded("marlin", 12, 64)),
         ({"zero_point": True}, qweight.gptq(4, 64, plus=1)),
         (
             {"sym": True, "zero_point": True},

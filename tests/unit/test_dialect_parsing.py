@@ -314,11 +314,13 @@ def test_what_nobody_recognises(raw: Config) -> None:
 
 
 def test_dialects_have_ids_of_their_own() -> None:
-    assert [each.id for each in DIALECTS] == list(GOOD)
+    ids = [each.id for each in DIALECTS]
+    assert len(set(ids)) == len(ids)
+    assert set(GOOD) <= set(ids)
     with pytest.raises(UnknownDialectError) as caught:
         dialect_named("gguf")
     assert caught.value.name == "gguf"
-    assert caught.value.known == tuple(GOOD)
+    assert caught.value.known == tuple(ids)
 
 
 def test_what_cannot_be_emitted_is_said() -> None:

@@ -77,7 +77,7 @@ def test_families_are_known_by_their_parts(family: Family) -> None:
         codes = weight
     tensors = {codes: (family.dtypes[0], (4, 4))}
     for role in family.marks[:1]:
-        tensors[family.names.name(weight, role)] = ("F32", (4, 1))
+        tensors[family.names.name(weight, role)] = ("U8", (4, 1))
     shown = Evidence(memory.index(tensors))
     assert shown.family == (family.title, codes)
     assert shown.packed == {weight}
@@ -91,7 +91,7 @@ def test_without_its_marks_it_is_no_family(family: Family) -> None:
     assert shown.family is None
 
 
-@pytest.mark.parametrize("suffix", [".weight", "_blocks", ".W_q", ".trellis"])
+@pytest.mark.parametrize("suffix", [".weight", "_blocks", ".trellis"])
 def test_plain_floats_are_no_codes(suffix: str) -> None:
     tensors = {f"layer.0{suffix}": ("BF16", (4, 4)), "layer.0_scales": ("F16", (4,))}
     assert Evidence(memory.index(tensors)).family is None

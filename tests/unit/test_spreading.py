@@ -23,6 +23,7 @@ CASES = {
     "table of experts": (Spread(4, 16), (3, 10, 40)),
     "transposed": (Spread(1, 16, "transposed"), (5, 40)),
     "transposed experts": (Spread(2, 16, "transposed"), (2, 2, 5, 40)),
+    "spaced": (Spread(2, 16, "spaced"), (5, 40)),
     "vector": (Spread(1, 0, "vector"), (5, 40)),
     "vector of blocks": (Spread(2, 0, "vector"), (2, 5, 40)),
     "one": (Spread(0, 0, "one"), (5, 40)),
