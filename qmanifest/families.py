@@ -69,6 +69,8 @@ class Family:
     """Roles whose suffix no other family has: one of them tells that codes are lost."""
     described: bool = False
     """Whether readers know its weights by what the headers' metadata says of them."""
+    turned: bool = False
+    """Whether the 16-bit model has the inputs of its weights before the outputs."""
 
     @property
     def codes(self) -> str:
@@ -248,6 +250,7 @@ GPT_OSS: Final = Family(
     PartNames("", (("codes", "_blocks"), ("scales", "_scales"))),
     ("U8",),
     alone=("U8",),
+    turned=True,
 )
 EXPERT_FP8: Final = Family(
     "expert-fp8",
@@ -374,3 +377,8 @@ FAMILIES: Final = (
     *(*TORCHAO, HQQ, QUANTO_PACKED, QUANTO, EXL2, EXL3, PRUNED),
     *(METAL, MLX),
 )
+
+
+def is_turned(names: PartNames) -> bool:
+    """Whether weights of these names are `(..., in, out)` in the 16-bit model."""
+    return any(each.turned and each.names == names for each in FAMILIES)

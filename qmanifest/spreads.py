@@ -66,7 +66,7 @@ class Spread:
 
     def shape(self, weight: Shape) -> Shape:
         """Shape that the numbers of a weight of shape `weight` are stored in."""
-        lead, (n, k) = weight[:-2], (1, *weight)[-2:]
+        lead, (n, k) = weight[:-2], (1, 1, *weight)[-2:]
         rows, columns = _blocks(n, self.rows), _blocks(k, self.columns)
         every = _blocks(math.prod(weight), self.columns)
         padded = 8 * _words_of_zeros(columns, self.columns)

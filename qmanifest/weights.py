@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qmanifest.errors import BackendError
-from qmanifest.flattened import flattened_shape
+from qmanifest.families import is_turned
+from qmanifest.logical import logical_shape
 from qmanifest.packings.arrays import Stored, to_array
 from qmanifest.reading.tensor_bytes import read_tensor
 
@@ -63,14 +64,9 @@ class CheckpointWeights:
 
         """
         weight = self._find(name)
-        codes = self.store.index.get(weight.codes)
-        shape = None if codes is None else weight.logical(codes)
-        if codes is not None and weight.shape:
-            (_, _, promised), *_ = weight.scheme.parts(weight.shape)
-            shape = weight.shape if promised == codes.shape else shape
-        if codes is not None and shape is None:
-            shape = flattened_shape(weight, codes, self.store)
-        if codes is None or shape is None:
+        shape = logical_shape(weight, self.store)
+        if shape is None:
+            codes = self.store.index.get(weight.codes)
             stored = "in no file" if codes is None else f"stored {codes}"
             raise BackendError(f"{name!r} is {stored}; {weight.scheme} was promised")
         return weight.scheme, shape
@@ -103,6 +99,38 @@ class CheckpointWeights:
             elif not part.optional:
                 raise BackendError(f"{part.role} {part.name!r} are in no file")
         return parts
+
+    def companion(self, name: str, *roles: str) -> TensorInfo | None:
+        """Find a tensor that serves a weight, by the first of `roles` that is stored.
+
+        Raises:
+            BackendError: there is no such weight.
+
+        """
+        weight = self._find(name)
+        known = {role for role, _ in weight.names.suffixes}
+        named = (self.store.index.get(weight.part(r)) for r in roles if r in known)
+        return next((tensor for tensor in named if tensor is not None), None)
+
+    def is_turned(self, name: str) -> bool:
+        """Whether the 16-bit model has the inputs of a weight before the outputs.
+
+        Raises:
+            BackendError: there is no such weight.
+
+        """
+        return is_turned(self._find(name).names)
+
+    def dense_shape(self, name: str) -> Shape:
+        """Give the shape that the 16-bit model has a weight in.
+
+        Raises:
+            BackendError: as `weight`.
+
+        """
+        _, shape = self.weight(name)
+        turned = (*shape[:-2], shape[-1], shape[-2])
+        return turned if self.is_turned(name) else shape
 
     def stored(self, name: str) -> dict[str, Stored]:
         """Read the parts of a weight, by role.

@@ -33,7 +33,7 @@ LAYERS = (
     ),
     ("kernels",),
     ("checkpoint",),
-    ("witness", "flattened", "weights"),
+    ("witness", "flattened", "logical", "weights"),
     ("rules", "converting"),
     ("check",),
     ("schema", "reports"),
@@ -45,7 +45,8 @@ imports nothing itself and `__version__` can be had by all."""
 RANKS = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
 SAME_RANK = {
     ("evidence", "families"): "what a tensor is shows by what formats call it",
-    ("weights", "flattened"): "a weight's shape may lie in its bytes alone",
+    ("weights", "logical"): "a weight is handed out with its logical shape",
+    ("logical", "flattened"): "a weight's shape may lie in its bytes alone",
     ("layouts", "errors"): "a shape that fits no words is an error with data",
     ("schemes", "errors"): "a layout's error means that a part has no shape",
     ("schemes", "layouts"): "a scheme names its packing and asks it for shapes",

@@ -67,7 +67,7 @@ def require_parts(scheme: Scheme, parts: Mapping[str, Stored], shape: Shape) -> 
         raise BackendError(f"a scalar cannot be stored as {scheme}")
     if min(shape) < 0:
         raise BackendError(f"no weight has the shape {list(shape)}")
-    beside = _beside(scheme)
+    beside = beside_the_weight(scheme)
     for role, dtypes, expected in scheme.parts(shape):
         part = parts.get(role)
         if part is None:
@@ -93,7 +93,7 @@ def require_parts(scheme: Scheme, parts: Mapping[str, Stored], shape: Shape) -> 
         )
 
 
-def _beside(scheme: Scheme) -> frozenset[str]:
+def beside_the_weight(scheme: Scheme) -> frozenset[str]:
     """Roles of the parts that have no bearing on what the weight is."""
     if isinstance(scheme, Integer | Scaled):
         return frozenset(extra.role for extra in scheme.extras)

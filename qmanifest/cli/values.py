@@ -116,9 +116,9 @@ def dialect_id(value: str | None) -> str | None:
     """
     if value is None:
         return None
-    from qmanifest.dialects import DIALECTS
+    from qmanifest.dialects import IDS
 
-    return chosen(value, [dialect.id for dialect in DIALECTS], "dialect")
+    return chosen(value, list(IDS), "dialect")
 
 
 _SIZE: Final = r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([KMGT]I?)?B?"

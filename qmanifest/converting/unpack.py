@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from qmanifest.backends.base import require_parts
+from qmanifest.backends.base import beside_the_weight, require_parts
 from qmanifest.checkpoint import open_checkpoint
 from qmanifest.converting.ahead import Work, cut_rows, largest_block
 from qmanifest.converting.blocks import read_rows, read_stored
@@ -15,11 +15,16 @@ from qmanifest.converting.computing import dense_bytes
 from qmanifest.converting.dense import cast, dtype_code, is_float
 from qmanifest.converting.output import Model, require_free, write_models
 from qmanifest.converting.sound import refuse, require_sound
+from qmanifest.converting.targets import scaled_inputs, weight_dtype
+from qmanifest.converting.unpackable import require_plain, undeclared, undecoded
+from qmanifest.converting.whole import Whole
+from qmanifest.dimensions import TEXT_CONFIGS
 from qmanifest.errors import BackendError
 from qmanifest.kernels import active
 from qmanifest.packings.arrays import Stored
 from qmanifest.reading.collector import collector_paused
 from qmanifest.reading.config_file import BLOCKS, MODEL_CONFIG
+from qmanifest.schemes import ROW_SCHEMES
 from qmanifest.weights import CheckpointWeights
 from qmanifest.writing.header import OutputTensor
 from qmanifest.writing.shards import SHARD_SIZE
@@ -50,8 +55,10 @@ def unpack_checkpoint(
 ) -> None:
     """Write a dense checkpoint with the weights that a packed one stands for.
 
-    Blocks of rows are read and rebuilt on two threads while others are written, so
-    that memory stays bounded whatever the size of a weight.
+    Blocks of rows are read and rebuilt on two threads while others are written. Of
+    layouts whose rows do not lie by themselves the codes of a weight are in memory as
+    a whole, a byte each, and of at most two weights at a time; of a stack of experts
+    those of one expert.
 
     Args:
         source: folder of the packed checkpoint.
@@ -59,8 +66,8 @@ def unpack_checkpoint(
         config: its config, where that is not in the folder under a usual name.
         components: folder or file of each component that is not in `source`.
         dtype: `float16`, `bfloat16` or `float32` for all floats. Where it is not
-            given, weights come in the dtype of their scales, and in BF16 where their
-            scales are bytes; other tensors stay as they are.
+            given, weights come as `weight_dtype` chooses, and other tensors stay as
+            they are.
         shard_size: most tensor bytes of a shard.
         force: replace a checkpoint that is in `out`.
         progress: told after every buffer how many bytes are written.
@@ -88,8 +95,19 @@ def unpack_checkpoint(
 
 def _configs(opened: Checkpoint) -> list[tuple[str, str]]:
     """Keep the model's own config, without the quantization that is no more."""
-    own = {key: v for key, v in opened.model_config.items() if key not in BLOCKS}
+    own = {
+        key: _unquantized(value) if key in TEXT_CONFIGS else value
+        for key, value in opened.model_config.items()
+        if key not in BLOCKS
+    }
     return [(MODEL_CONFIG, json.dumps(own, indent=2) + "\n")] if own else []
+
+
+def _unquantized(value: object) -> object:
+    """Take the quantization out of the config of a text model."""
+    if not isinstance(value, dict):
+        return value
+    return {key: each for key, each in value.items() if key not in BLOCKS}
 
 
 class _Maker:
@@ -99,14 +117,15 @@ class _Maker:
         self.weights = CheckpointWeights(opened, component)
         self._names = frozenset(self.weights.names())
         self._kernels = active()
+        self._model = opened.component_configs.get(component) or opened.model_config
         self.dtype = dtype
         self.stem = component or "model"
 
     def model(self) -> Model:
         """Plan the model; parts that do not fit are found here, before any byte."""
         store = self.weights.store
-        tensors, faults = [], []
-        for name in self.weights.names():
+        tensors, faults = [], [*undecoded(self.weights), *undeclared(self.weights)]
+        for name in self.weights.names() if not faults else ():
             try:
                 tensors.append(self._weight(name))
             except BackendError as error:
@@ -124,11 +143,9 @@ class _Maker:
         scheme, shape = self.weights.weight(name)
         parts = self.weights.tensors(name)
         require_parts(scheme, parts, shape)  # type: ignore[arg-type] # it looks at dtype and shape alone
-        return OutputTensor(name, self._weight_dtype(name), shape)
-
-    def _weight_dtype(self, name: str) -> str:
-        scales = self.weights.scales(name)
-        return self.dtype or (scales.dtype if is_float(scales) else "BF16")
+        require_plain(self.weights, name, shape)
+        dtype = self.dtype or weight_dtype(self.weights, name, self._model)
+        return OutputTensor(name, dtype, self.weights.dense_shape(name))
 
     def work(self, tensor: OutputTensor) -> Work[Buffer]:
         """Plan to rebuild a weight in blocks of rows, or to round another tensor."""
@@ -137,6 +154,8 @@ class _Maker:
             return cast(store.root, store.index[tensor.name], tensor.dtype)
         scheme, shape = self.weights.weight(tensor.name)
         parts = self.weights.tensors(tensor.name)
+        if not isinstance(scheme, ROW_SCHEMES):
+            return self._whole(tensor, scheme, shape).work()
         factors = parts.pop("global_scale", None)
         factor = None if factors is None else read_stored(store.root, factors)
         rebuild = _Rebuild(
@@ -146,6 +165,21 @@ class _Maker:
         within = 1 if factor is None else factor.array.size
         nbytes = 3 * largest_block(4 * math.prod(shape), each)
         return Work(rebuild.block, cut_rows(shape, each, within), nbytes)
+
+    def _whole(self, tensor: OutputTensor, scheme: Scheme, shape: Shape) -> Whole:
+        """Plan to rebuild a weight of a layout whose rows do not lie by themselves."""
+        weights, name = self.weights, tensor.name
+        beside = beside_the_weight(scheme)
+        parts = {r: t for r, t in weights.tensors(name).items() if r not in beside}
+        return Whole(
+            weights.store.root,
+            tensor,
+            scheme,
+            shape,
+            parts,
+            inputs=scaled_inputs(weights, name),
+            turned=weights.is_turned(name),
+        )
 
     def buffers(self, _: OutputTensor, done: Iterator[Buffer]) -> Iterator[Buffer]:
         """Give the bytes of one tensor to write."""

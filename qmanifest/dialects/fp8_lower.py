@@ -9,6 +9,7 @@ from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.fp8_schemes import FAMILIES, Stored, spelling, with_bare_stacks
 from qmanifest.dialects.promised import module_pattern, with_promised
 from qmanifest.dialects.stored import Saying, lower_stored
+from qmanifest.dialects.unused import unused_entry
 from qmanifest.evidence import Evidence
 from qmanifest.families import BLOCK_FP8, F8, SCALED
 from qmanifest.findings import DefectKind, Severity
@@ -49,7 +50,7 @@ def _claims(document: Fp8Config, index: TensorIndex | None) -> list[Claim]:
         Claim(
             *((key, number), Pattern(text, syntax)),
             "quantize" if key == "modules_to_convert" else "keep",
-            Severity.NOTE,
+            unused_entry(text, index),
             SUFFIX,
             *read_by("fp8", key),
         )

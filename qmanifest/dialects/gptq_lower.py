@@ -53,7 +53,8 @@ def lower_gptq(
     found, defects = lower_stored(saying, place, index, make)
     component = first_line_decides(found)
     if document.lm_head and index is not None:
-        scheme = scheme_of(numbers, layout, word)
+        own = overrides.get(_quantized_by(component, HEAD + SUFFIX))
+        scheme = scheme_of(numbers.but(own), layout, word)
         head = Weight(HEAD + SUFFIX, scheme, place.pointer(HEAD), names=GPTQ.names)
         component = _with_head(component, head, index)
     return Lowered(Manifest("gptq", place.file, (component,)), defects)
@@ -84,6 +85,12 @@ def _list(document: GptqConfig) -> Iterator[Claim]:
             SUFFIX,
             *read_by("gptq", "modules_in_block_to_quantize"),
         )
+
+
+def _quantized_by(component: Component, name: str) -> str:
+    """Point at the first line that says how a name is quantized; empty for none."""
+    lines = (entry for entry in component.entries if entry.purpose == "quantize")
+    return next((line.pointer for line in lines if name in line.matches), "")
 
 
 def _with_head(component: Component, head: Weight, index: TensorIndex) -> Component:

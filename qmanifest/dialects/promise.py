@@ -11,7 +11,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from qmanifest.dialects import DIALECTS, recognize
+from qmanifest.dialects import IDS, recognize
 from qmanifest.dialects.base import ComponentNames, Lowered, Place
 from qmanifest.dialects.elsewhere import elsewhere
 from qmanifest.dialects.parsing import descend, parse, shown
@@ -119,7 +119,7 @@ def _unknown(
             severity=Severity.NOTE,
         )
         return Defect(DefectKind.NO_CONFIG, problem)
-    known = ", ".join(dialect.id for dialect in DIALECTS)
+    known = ", ".join(IDS)
     if chosen:
         names = " and ".join(dialect.id for dialect in chosen)
         message = f"{file} has keys of {names} at once"

@@ -9,6 +9,7 @@ docs/dialects/quark.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import Field
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 
     from qmanifest.evidence import Found
     from qmanifest.findings import Defect
-    from qmanifest.manifest import Entry
+    from qmanifest.manifest import Component, Entry
+    from qmanifest.tensors import TensorIndex
 
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
@@ -130,15 +132,6 @@ def _defects(document: QuarkConfig, place: Place) -> Iterator[Defect]:
                 *parts,
                 "weight",
             )
-        if dtype in BLOCKS:
-            yield place.defect(
-                DefectKind.INVALID_VALUE,
-                f"weights of dtype {dtype!r} have their scales among their bytes, and "
-                "are not checked",
-                *parts,
-                "weight",
-                severity=Severity.NOTE,
-            )
         if dtype is not None and str(dtype).lower() not in DTYPES:
             yield place.defect(
                 DefectKind.INVALID_VALUE,
@@ -173,8 +166,29 @@ def _lower(document: QuarkConfig, place: Place, indexes: Indexes | None) -> Lowe
 
     saying = Saying(_claims(document), every_linear=True)
     component, defects = lower_stored(saying, place, index, make)
+    specs = _weight_specs(document.global_quant_config)
+    if index is not None and specs and specs[0].get("dtype") in BLOCKS:
+        weights = (*component.weights, *_blocks(component, index, specs, place))
+        component = replace(component, weights=weights)
     found = (*defects, *_defects(document, place))
     return Lowered(Manifest("quark", place.file, (component,)), found)
+
+
+def _blocks(
+    component: Component,
+    index: TensorIndex,
+    specs: tuple[Mapping[str, Any], ...],
+    place: Place,
+) -> Iterator[Weight]:
+    """Find the weights whose scales lie among their codes, so that no name shows it."""
+    others = {kept.name for kept in component.kept}
+    others |= {weight.name for weight in component.weights}
+    scheme = scheme_of(specs, None, None, in_order=True)
+    for name, tensor in index.items():
+        bytes_of_rows = tensor.dtype == "U8" and len(tensor.shape) > 1
+        if bytes_of_rows and name.endswith(SUFFIX) and name not in others:
+            pointer = place.pointer("global_quant_config")
+            yield Weight(name, scheme, pointer, names=SCALED.names)
 
 
 def _emit(_manifest: Manifest) -> QuarkConfig:

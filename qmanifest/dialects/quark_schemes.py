@@ -193,7 +193,7 @@ def _opaque(dtype: str, group: int) -> Opaque:
     table = (Dim("K", group), Dim("N")) if dtype in INT8 and group else None
     parts = (
         OpaquePart("codes", ("U8", "I8", "I32", "I16"), known),
-        OpaquePart("scales", (*FLOAT, *E8M0, "F8_E4M3"), table),
+        OpaquePart("scales", (*FLOAT, *E8M0, "F8_E4M3"), table, dtype in BLOCKS),
         OpaquePart("zeros", ("U8", "I8", "I32", *FLOAT), None, optional=True),
     )
     bits = next((int(char) for char in dtype if char.isdigit()), 0)

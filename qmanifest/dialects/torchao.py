@@ -9,6 +9,7 @@ docs/dialects/torchao.md.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".weight"
 """What a module path lacks to be a tensor name."""
+PARAMETER: Final = re.compile(r"(weight|experts(\\?\.)\w+)$")
+"""How a key ends that is about a parameter; others are about modules."""
 REGEX: Final = "re:"
 """How a key starts that is a regular expression."""
 DEFAULT: Final = "_default"
@@ -123,7 +126,7 @@ def _claims(document: TorchAoConfig) -> list[Claim]:
             Pattern(name, Syntax.REGEX if name.startswith(REGEX) else Syntax.EXACT),
             "keep" if config is None else "quantize",
             Severity.NOTE if name.startswith(REGEX) else Severity.WARNING,
-            "" if name.endswith(SUFFIX) else SUFFIX,
+            "" if PARAMETER.search(name) else SUFFIX,
             *read_by("torchao", "quant_type"),
         )
         for name, config in table.items()

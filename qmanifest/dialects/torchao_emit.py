@@ -31,6 +31,8 @@ def quant_type(component: Component) -> dict[str, Any]:
     first = configs[0][1] if configs else _made("Int8WeightOnlyConfig", {})
     if all(config == first for _, config in configs):
         return {"default": first}
+    if not all(weight.name.endswith(SUFFIX) for weight in component.weights):
+        raise EmitError("torchao names modules, and not the parameters of experts")
     table = dict(configs)
     data = {"fqn_to_config": table, "module_fqn_to_config": table}
     return {"default": _made("FqnToConfig", data, version=1)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from qmanifest.dialects import DIALECTS
+from qmanifest.dialects import dialect_named
 from qmanifest.dialects.parsing import descend, shown
 from qmanifest.findings import (
     Defect,
@@ -88,7 +88,7 @@ def twins(
 
 def _twins(dialect: Dialect[Any], file: str, raw: Raw) -> Iterator[_Twin]:
     """Find the document of a file that says the same, if there is one."""
-    for each in (dialect, *(d for d in DIALECTS if d.id in dialect.akin)):
+    for each in (dialect, *map(dialect_named, dialect.akin)):
         for keys in each.locate(raw)[:1]:
             document = descend(raw, keys)
             if isinstance(document, dict):

@@ -101,8 +101,12 @@ def renamed(checkpoint: Checkpoint) -> Iterator[Problem]:
 
 
 def _severity(entry: Entry) -> Severity | None:
-    """Judge a renamed entry: as a dead one where it keeps, or where that is a note."""
-    milder = entry.purpose == "keep" or entry.unused is Severity.NOTE
+    """Judge a renamed entry: as a dead one where it keeps modules, or that is a note.
+
+    Lists of modules come from the model in memory, whose names files may not have.
+    """
+    keeps_module = entry.purpose == "keep" and bool(entry.appended)
+    milder = keeps_module or entry.unused is Severity.NOTE
     return entry.unused if milder else None
 
 

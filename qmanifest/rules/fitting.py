@@ -49,11 +49,25 @@ class Fit:
     stored: Mapping[str, TensorInfo]
     """Every part that is stored, by role."""
     witness: Witness | None
+    like: Fit | None = None
+    """One of the same scheme, shapes and witness, which has worked out all of it."""
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """What two fits share of which one thing is true."""
+        known = self.witness
+        return (
+            id(self.weight.scheme),
+            id(self.weight.names),
+            (self.codes.dtype, self.codes.shape),
+            tuple((role, p.dtype, p.shape) for role, p in self.stored.items()),
+            known and (known.in_features, known.shape, known.strict),
+        )
 
     @cached_property
     def shape(self) -> Shape | None:
         """The logical shape at the promised bits, if the codes show one."""
-        return self._shape(self.weight.scheme)
+        return self.like.shape if self.like else self._shape(self.weight.scheme)
 
     def _shape(self, scheme: Scheme) -> Shape | None:
         """Find the logical shape that the codes have under `scheme`."""
@@ -136,6 +150,8 @@ class Fit:
     def readings(self) -> tuple[tuple[int, int], ...]:
         """Every bits and group size that explain all parts, the promised ones first."""
         scheme = self.weight.scheme
+        if self.like:
+            return self.like.readings
         if not isinstance(scheme, Integer):
             return ()
         layout = LAYOUTS[scheme.pack]
@@ -160,6 +176,8 @@ class Fit:
     def rival(self) -> str | None:
         """What the parts are of instead, where another format of the names fits."""
         scheme = self.weight.scheme
+        if self.like:
+            return self.like.rival
         known = isinstance(scheme, (Integer, Opaque))
         if not known or self.weight.names is not GPTQ.names or self.readings:
             return None
@@ -175,6 +193,8 @@ class Fit:
     def fault(self) -> Fault | None:
         """What is wrong, as one word; None where the promise is kept."""
         scheme = self.weight.scheme
+        if self.like:
+            return self.like.fault
         if isinstance(scheme, Opaque) and scheme.stored[0].dims is None:
             return None  # nothing says what shape the codes have
         if self.codes.dtype not in scheme.parts(None)[0][1] and self.rival is None:
@@ -225,15 +245,26 @@ def fits(checkpoint: Checkpoint) -> tuple[Fit, ...]:
 
 def _every(checkpoint: Checkpoint) -> Iterator[Fit]:
     for component, store in checkpoint.found():
+        kinds: dict[tuple[object, ...], Fit] = {}
         for weight in component.weights:
             if isinstance(weight.scheme, (Integer, Scaled, Codebook, Opaque)):
-                fit = _fit(checkpoint, component, weight, store)
+                fit = _fit(checkpoint, component, weight, store, kinds)
                 if fit is not None:
                     yield fit
 
 
+def _shared(fit: Fit, kinds: dict[tuple[object, ...], Fit]) -> Fit:
+    """Let a fit take what the first of its kind has worked out."""
+    first = kinds.setdefault(fit.kind, fit)
+    return fit if first is fit else replace(fit, like=first)
+
+
 def _fit(
-    checkpoint: Checkpoint, component: Component, weight: Weight, store: Store
+    checkpoint: Checkpoint,
+    component: Component,
+    weight: Weight,
+    store: Store,
+    kinds: dict[tuple[object, ...], Fit],
 ) -> Fit | None:
     codes = store.index.get(weight.codes)
     if codes is None:
@@ -243,8 +274,8 @@ def _fit(
     parts = ((part.role, store.index.get(part.name)) for part in weight.parts())
     stored = {role: part for role, part in parts if part is not None}
     known = witness(checkpoint, component, weight)
-    fit = Fit(component, store, weight, codes, stored, known)
+    fit = _shared(Fit(component, store, weight, codes, stored, known), kinds)
     if known is not None and not known.strict and fit.fault is not None:
         # a dimension of the model may be another module's: it only confirms
-        return replace(fit, witness=None)
+        return _shared(replace(fit, witness=None, like=None), kinds)
     return fit

@@ -69,6 +69,20 @@ def gptq_files() -> list[str]:
     return [*files, "gptq_b4_asym_cont_actorder", "gptq_b4_sym_cont_actorder"]
 
 
+def auto_round(bits: int, symmetric: str, kind: str) -> Format:
+    """A layer of AutoRound; zero points minus one (`zp`), or as they are (`raw`)."""
+    scheme = Integer(
+        *(bits, "i32-lsb-down", "unsigned", Spread(1, 32, "transposed"), FLOAT16),
+        Zero("code", ("I32",), "i32-lsb", plus=1 if kind == "zp" else 0),
+        *("may-be-listed", "float32"),
+    )
+    stem = f"b{bits}_{symmetric}"
+    keys = {"codes": "qweight", "scales": "scales", "zeros": "qzeros"}
+    parts = {role: f"{stem}.{key}" for role, key in keys.items()}
+    expected = f"{stem}.dequant_in_out"
+    return Format(f"autoround_{kind}", scheme, (32, 64), parts, expected, turned=True)
+
+
 AWQ_ZERO: Final = ("I32",)
 AWQ: Final = {
     "gemm": Integer(
@@ -235,6 +249,12 @@ GPT_OSS: Final = Scaled(
 FORMATS: Final = (
     *(gptq(file, version=1) for file in gptq_files()),
     *(gptq(file, version=2) for file in gptq_files()),
+    *(
+        auto_round(bits, symmetric, kind)
+        for bits in range(2, 9)
+        for symmetric in ("sym", "asym")
+        for kind in ("zp", "raw")
+    ),
     Format(
         *("awq_gemm_b4_g64", AWQ["gemm"], (64, 256), AWQ_PARTS, "dequant_in_out"),
         turned=True,

@@ -276,6 +276,27 @@ def test_lists(key: str, text: str, kept: list[str]) -> None:
     assert all(entry.unused is Severity.NOTE for entry in found.entries)
 
 
+@pytest.mark.parametrize(
+    ("text", "unused"),
+    [
+        ("l.0.gone", Severity.NOTE),
+        ("l.0.gate.correction_bias", None),
+        ("l.0.indexers_proj", Severity.WARNING),
+    ],
+)
+def test_entries_that_match_nothing(text: str, unused: Severity | None) -> None:
+    """A real list has `indexers_proj`, left of `indexer.weights_proj.weight`."""
+    tensors: Tensors = {
+        "l.0.indexer.weights_proj.weight": ("BF16", (4, 128)),
+        "l.0.gate.correction_bias": ("F32", (4,)),
+    }
+    said = {**BLOCKS, "modules_to_not_convert": [text]}
+    (entry,) = component(ID, said, index_of(stored("a") | tensors)).entries
+    assert (entry.matches, entry.unused) == ((), unused)
+    (entry,) = component(ID, said).entries
+    assert entry.unused is Severity.NOTE
+
+
 def test_embeddings_that_are_converted_too() -> None:
     said = {**BLOCKS, "modules_to_convert": ["embed_tokens"]}
     tensors = stored("embed_tokens") | {"x.embed_tokens.weight": ("BF16", (256, 128))}

@@ -17,9 +17,10 @@ from qmanifest.backends.reference.groups import (
     dequantize_zero_point,
 )
 from qmanifest.backends.reference.products import matmul
-from qmanifest.backends.reference.weights import dequantize
+from qmanifest.backends.reference.weights import decoder, dequantize
 
 __all__ = [
+    "decoder",
     "dequantize",
     "dequantize_affine",
     "dequantize_microscaling",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from qmanifest.errors import BackendError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from qmanifest.packings.arrays import Stored
     from qmanifest.schemes import Codebook
     from qmanifest.tensors import Shape
@@ -49,14 +51,12 @@ def read_quant_state(stored: Stored, scheme: Codebook, shape: Shape) -> QuantSta
     for key, value in known.items():
         if json.dumps(said.get(key)) != json.dumps(value):  # 1, 1.0 and true differ
             raise BackendError(f"quant_state: {key} is not {value!r}")
-    dtype, offset = said.get("dtype"), said.get("nested_offset", 0.0)
-    if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise BackendError(f"quant_state: dtype is none of {', '.join(DTYPES)}")
+    dtype, offset = _dtype(said), said.get("nested_offset", 0.0)
     if bool(scheme.nested) != ("nested_offset" in said):
         raise BackendError("quant_state: nested_offset goes with a nested absmax")
     if type(offset) not in (int, float) or not -_LARGEST <= offset <= _LARGEST:
         raise BackendError("quant_state: nested_offset is no finite number")
-    return QuantState(DTYPES[dtype], offset)
+    return QuantState(dtype, offset)
 
 
 def shape_of_state(stored: Stored) -> Shape:
@@ -70,6 +70,23 @@ def shape_of_state(stored: Stored) -> Shape:
     if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
         return ()
     return tuple(shape)
+
+
+def dtype_of_state(stored: Stored) -> str:
+    """Read what the rebuilt weight is rounded to.
+
+    Raises:
+        BackendError: it is no such document, or says no such dtype.
+
+    """
+    return _dtype(_document(stored))
+
+
+def _dtype(said: Mapping[str, Any]) -> str:
+    dtype = said.get("dtype")
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise BackendError(f"quant_state: dtype is none of {', '.join(DTYPES)}")
+    return DTYPES[dtype]
 
 
 def _document(stored: Stored) -> dict[str, Any]:

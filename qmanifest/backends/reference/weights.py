@@ -56,17 +56,29 @@ def dequantize(scheme: Scheme, parts: Mapping[str, Stored], shape: Shape) -> Flo
     rows, width = math.prod(shape[:-1]), shape[-1]
     if not rows * width:
         return _nothing(shape)
-    rebuild = _decoder(scheme, parts, shape)
+    rebuild = decoder(scheme, parts, shape)
     weight = np.empty((rows, width), np.float32)
     for block in row_blocks(rows, width):
         weight[block] = rebuild(block)
     return weight.reshape(shape)
 
 
-def _decoder(
+def decoder(
     scheme: Scheme, parts: Mapping[str, Stored], shape: Shape
 ) -> Callable[[slice], Float32]:
-    """Prepare to rebuild rows of a weight that has elements."""
+    """Prepare to rebuild rows of a weight that has elements.
+
+    What `require_parts` refuses must not come here.
+
+    Returns:
+        From a slice of rows, all axes but the last counted as one, to float32
+        `(rows, in_features)`; it may be called on several threads.
+
+    Raises:
+        BackendError: as `dequantize`.
+        PackingError: likewise.
+
+    """
     if isinstance(scheme, Affine | ZeroPoint | Microscaling):
         return row_decoder(scheme, parts, shape)
     if isinstance(scheme, Integer):
