@@ -103,6 +103,11 @@ def _parts(codes: str, /, **suffixes: str) -> PartNames:
     return PartNames(".weight", (*own, *suffixes.items()))
 
 
+def _stack(**suffixes: str) -> PartNames:
+    """Name the parts of a stack of experts `X` by what follows its name."""
+    return PartNames("", tuple(suffixes.items()))
+
+
 MLX_NAMES: Final = _parts(
     ".weight",
     scales=".scales",
@@ -230,6 +235,53 @@ SCALED: Final = Family(
     alone=F8,
     own=("global_scale",),
 )
+GEMMA: Final = Family(
+    "gemma",
+    "Gemma, quantized in training",
+    _parts(
+        ".weight",
+        scales=".weight_scale",
+        input_activation_scale=".input_activation_scale",
+        output_activation_scale=".output_activation_scale",
+    ),
+    ("U8", "I8"),
+    ("input_activation_scale", "output_activation_scale"),
+    own=("input_activation_scale", "output_activation_scale"),
+)
+GEMMA_TABLE: Final = Family(
+    "gemma-table",
+    "Gemma, quantized in training, embeddings",
+    _parts(".embedding_quantized", scales=".embedding_scale"),
+    ("U8", "I8"),
+    alone=("U8", "I8"),
+    own=("scales",),
+)
+AQLM: Final = Family(
+    "aqlm",
+    "AQLM",
+    _parts(".codes", scales=".scales", codebooks=".codebooks"),
+    ("I8", "I16", "I32", "I64"),
+    ("codebooks",),
+    own=("codebooks",),
+)
+VPTQ: Final = Family(
+    "vptq",
+    "VPTQ",
+    _parts(
+        ".indices",
+        centroids=".centroids.weight",
+        res_indices=".res_indices",
+        res_centroids=".res_centroids.weight",
+        outlier_indices=".outlier_indices",
+        outlier_centroids=".outlier_centroids.weight",
+        weight_scale=".weight_scale",
+        weight_bias=".weight_bias",
+        perm=".perm",
+    ),
+    ("I32", "I16"),
+    ("centroids",),
+    own=("centroids",),
+)
 PRUNED: Final = Family(
     "pruned",
     "compressed-tensors, pruned",
@@ -247,17 +299,27 @@ PRUNED: Final = Family(
 GPT_OSS: Final = Family(
     "gpt-oss",
     "gpt-oss MXFP4",
-    PartNames("", (("codes", "_blocks"), ("scales", "_scales"))),
+    _stack(codes="_blocks", scales="_scales"),
     ("U8",),
     alone=("U8",),
+    turned=True,
+)
+EXPERT_SCALED: Final = Family(
+    "expert-scaled",
+    "FP8 or NVFP4, stacks of experts",
+    _stack(
+        scales="_weight_scale",
+        global_scale="_weight_scale_2",
+        input_scale="_input_scale",
+    ),
+    (*F8, "U8"),
+    ("scales",),
     turned=True,
 )
 EXPERT_FP8: Final = Family(
     "expert-fp8",
     "fine-grained FP8, experts",
-    PartNames(
-        "", (("scales", "_scale_inv"), ("activation_scale", "_activation_scale"))
-    ),
+    _stack(scales="_scale_inv", activation_scale="_activation_scale"),
     (*F8, "I8"),
     ("scales",),
 )
@@ -372,8 +434,9 @@ EXL3: Final = Family(
 MLX: Final = Family("mlx", "MLX", MLX_NAMES, WORDS, ("scales",), alone=("U32",))
 
 FAMILIES: Final = (
+    *(GEMMA, GEMMA_TABLE, AQLM, VPTQ),
     *(GPTQ, MARLIN, PACKED, BNB4, BNB8, BLOCK_FP8, OWN_FP8, MISTRAL_FP8, SCALED),
-    *(EXPERT_FP8, GPT_OSS),
+    *(EXPERT_FP8, EXPERT_SCALED, GPT_OSS),
     *(*TORCHAO, HQQ, QUANTO_PACKED, QUANTO, EXL2, EXL3, PRUNED),
     *(METAL, MLX),
 )

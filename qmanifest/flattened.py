@@ -6,12 +6,13 @@ writes none; there the bias of the layer tells the outputs.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.backends.reference.quant_state import shape_of_state
+from qmanifest.dtypes import elements
 from qmanifest.packings.arrays import Stored, to_array
 from qmanifest.reading.tensor_bytes import read_tensor
+from qmanifest.schemes import Integer
 
 if TYPE_CHECKING:
     from qmanifest.manifest import Weight
@@ -29,15 +30,9 @@ def flattened_shape(weight: Weight, codes: TensorInfo, store: Store) -> Shape | 
         BackendError: `quant_state` is there and cannot be read.
 
     """
-    for shape in _said(weight, store):
-        count = codes.nbytes * 8 // max(1, weight.scheme.bits)
-        # codes may be padded: to a whole byte, or to whole words of a table
-        if shape and 0 < math.prod(shape) <= count:
+    for shape in _said(weight, store) or _guessed(weight, codes, store):
+        if shape and weight.scheme.parts(shape)[0][2] == codes.shape:
             return shape
-    outputs = _outputs(weight, store)
-    count = codes.nbytes * 8 // max(1, weight.scheme.bits)
-    if outputs and count % outputs == 0:
-        return (outputs, count // outputs)
     return None
 
 
@@ -54,14 +49,24 @@ def _said(weight: Weight, store: Store) -> list[Shape]:
     return found
 
 
+def _guessed(weight: Weight, codes: TensorInfo, store: Store) -> list[Shape]:
+    """Find the shape that the bias of the layer tells."""
+    count = _count(weight, codes, store)
+    bias = store.index.get(f"{weight.name.removesuffix('.weight')}.bias")
+    outputs = bias.shape[0] if bias is not None and len(bias.shape) == 1 else 0
+    return [(outputs, count // outputs)] if outputs and count % outputs == 0 else []
+
+
+def _count(weight: Weight, codes: TensorInfo, store: Store) -> int:
+    """Count the weights: by the blocks, or by the codes should they fill words."""
+    scheme, scales = weight.scheme, store.index.get(weight.part("scales"))
+    if isinstance(scheme, Integer) and scheme.group_size and scales is not None:
+        return elements(scales.shape) * scheme.group_size
+    return codes.nbytes * 8 // max(1, scheme.bits)
+
+
 def _is_short(tensor: TensorInfo) -> bool:
     return len(tensor.shape) == 1 and 0 < tensor.shape[0] <= MAX_DIMS
-
-
-def _outputs(weight: Weight, store: Store) -> int | None:
-    """Tell the outputs by the bias of the layer."""
-    bias = store.index.get(f"{weight.name.removesuffix('.weight')}.bias")
-    return bias.shape[0] if bias is not None and len(bias.shape) == 1 else None
 
 
 def _read(store: Store, tensor: TensorInfo) -> Stored:

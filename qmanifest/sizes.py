@@ -7,7 +7,8 @@ be counted is left out and said in a plain sentence, never guessed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -15,6 +16,7 @@ from qmanifest.dtypes import DTYPES, nbytes
 from qmanifest.evidence import Evidence
 from qmanifest.families import WORDS
 from qmanifest.manifest import Component
+from qmanifest.schemes import Opaque
 from qmanifest.size_rows import (
     DENSE,
     Grouping,
@@ -26,10 +28,10 @@ from qmanifest.size_rows import (
 from qmanifest.tensors import Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from qmanifest.manifest import Manifest, Weight
-    from qmanifest.tensors import TensorIndex, TensorInfo
+    from qmanifest.tensors import TensorIndex, TensorInfo, TensorSpec
 
 __all__ = [
     "GroupSize",
@@ -51,40 +53,59 @@ _FIRST: Final = 3
 """Names that a sentence gives as examples."""
 _SHAPELESS: Final = "Not counted, because no shape is known"
 _RAGGED: Final = "Not counted, because a row is not a whole number of words"
+_UNTOLD: Final = "Not counted, because nothing tells in what shape it is stored"
+_LENGTHLESS: Final = "Not counted is a part of no fixed length"
 _OPEN_WIDTH: Final = "Counted in the first of several dtypes of different widths"
+_OPTIONAL: Final = "Counted with parts that readers do without"
+_UNKNOWN: Final = (_SHAPELESS, _RAGGED, _UNTOLD, _LENGTHLESS)
+_ASSUMED: Final = (_OPEN_WIDTH, _OPTIONAL)
 
 
 def sizes_of(
-    manifest: Manifest, shapes: Shapes | None = None, *, overhead: int = 0
+    manifest: Manifest,
+    shapes: Shapes | None = None,
+    *,
+    overhead: int = 0,
+    stored: Mapping[str, Mapping[str, TensorInfo]] | None = None,
 ) -> Sizes:
     """Count the bytes of a checkpoint that keeps what `manifest` promises.
 
     Args:
         manifest: the promise; a dtype it leaves open is counted as the first one.
-        shapes: the 16-bit model, for weights that declare no shape, for kept tensors,
-            and for tensors that the config does not name, which are copied as they are.
+        shapes: logical shapes of the model, for weights that declare none, for kept
+            tensors, and for tensors that the config does not name, which are copied as
+            they are.
         overhead: bytes of the file headers, where they are known.
+        stored: the stored tensors of each component. Where the promise leaves a choice
+            of dtype, of presence or of length, theirs counts.
 
     """
     sizes = Sizes((), overhead)
     for component in manifest.components:
         known = None if shapes is None else shapes.get(component.name)
-        sizes += _promised_weights(component, known or {})
+        there = (stored or {}).get(component.name)
+        sizes += _promised_weights(component, known or {}, there)
         sizes += _promised_dense(component, known)
     return sizes
 
 
-def stored_sizes(index: TensorIndex, component: Component | None = None) -> Sizes:
+def stored_sizes(
+    index: TensorIndex,
+    component: Component | None = None,
+    logical: Mapping[str, Shape] | None = None,
+) -> Sizes:
     """Count the bytes of the tensors that are stored, whatever was promised.
 
     Args:
         index: the stored tensors of one model. Each file's header is taken to end
             where its first tensor begins; a file without tensors is not seen.
         component: the promise, for the code widths that no stored tensor tells.
+        logical: logical shapes by weight, as `qmanifest.logical` finds them; without
+            it a weight is what its codes show, padding included.
 
     """
     component = component or Component("")
-    owners = _owners(Evidence(index), component)
+    owners = _owners(index.derived(Evidence), component, logical or {})
     rows = tuple(
         _stored(component.name, tensor, owners.get(tensor.name))
         for tensor in index.values()
@@ -99,29 +120,45 @@ def stored_sizes(index: TensorIndex, component: Component | None = None) -> Size
     )
 
 
-def _promised_weights(component: Component, known: Known) -> Sizes:
+def _promised_weights(
+    component: Component, known: Known, there: Mapping[str, TensorInfo] | None
+) -> Sizes:
     """Count every quantized weight that has a shape, declared or known."""
     rows: list[PartSize] = []
-    shapeless: list[str] = []
-    ragged: list[str] = []
-    open_width: list[str] = []
+    unknown: dict[str, list[str]] = {why: [] for why in _UNKNOWN}
+    assumed: dict[str, list[str]] = {why: [] for why in _ASSUMED}
     for weight in component.weights:
-        shape = weight.shape or known.get(weight.name, ("", ()))[1]
-        parts = _parts(component, weight, shape)
-        rows += parts
-        if not parts:
-            (ragged if shape else shapeless).append(weight.name)
-        elif any(_differ(spec.dtypes) for spec in weight.parts()):
-            open_width.append(weight.name)
-    noun = "quantized weight"
+        shape = known.get(weight.name, ("", ()))[1]
+        shape = weight.shape or shape
+        if not shape:
+            unknown[_SHAPELESS].append(weight.name)
+            continue
+        specs = _chosen(weight, shape, there)
+        if specs[0].shape is None:
+            opaque = isinstance(weight.scheme, Opaque)
+            unknown[_UNTOLD if opaque else _RAGGED].append(weight.name)
+            continue
+        rows += _parts(component, weight, shape, specs)
+        if any(spec.shape is None for spec in specs):
+            unknown[_LENGTHLESS].append(weight.name)
+        if any(_differ(spec.dtypes) for spec in specs):
+            assumed[_OPEN_WIDTH].append(weight.name)
+        if there is None and any(spec.optional for spec in specs):
+            assumed[_OPTIONAL].append(weight.name)
     return Sizes(
         tuple(rows),
-        unknown=(
-            *_sentence(component, _SHAPELESS, noun, shapeless),
-            *_sentence(component, _RAGGED, noun, ragged),
-        ),
-        assumed=_sentence(component, _OPEN_WIDTH, noun, open_width),
+        unknown=_sentences(component, unknown),
+        assumed=_sentences(component, assumed),
     )
+
+
+def _sentences(
+    component: Component, names: Mapping[str, Sequence[str]]
+) -> tuple[str, ...]:
+    """Write a sentence for each reason that some quantized weights have."""
+    noun = "quantized weight"
+    each = (_sentence(component, why, noun, some) for why, some in names.items())
+    return tuple(chain.from_iterable(each))
 
 
 def _promised_dense(component: Component, known: Known | None) -> Sizes:
@@ -142,16 +179,30 @@ def _promised_dense(component: Component, known: Known | None) -> Sizes:
     return Sizes(tuple(rows), unknown=unknown)
 
 
-def _parts(component: Component, weight: Weight, shape: Shape) -> list[PartSize]:
-    """Size the parts of a weight of logical `shape`; none where one does not fit."""
-    rows = []
+def _chosen(
+    weight: Weight, shape: Shape, there: Mapping[str, TensorInfo] | None
+) -> list[TensorSpec]:
+    """List the parts that are counted, each as it is stored where that keeps to it."""
+    specs = []
     for spec in weight.parts(shape):
-        if spec.shape is None and spec.optional:
+        tensor = (there or {}).get(spec.name)
+        if tensor is None:
+            if not spec.optional or (spec.shape is not None and there is None):
+                specs.append(spec)
             continue
-        if spec.shape is None:
-            return []
-        rows.append(
-            PartSize(
+        dtypes = (tensor.dtype,) if tensor.dtype in spec.dtypes else spec.dtypes
+        size = tensor.shape if spec.shape is None else spec.shape
+        specs.append(replace(spec, dtypes=dtypes, shape=size))
+    return specs
+
+
+def _parts(
+    component: Component, weight: Weight, shape: Shape, specs: Sequence[TensorSpec]
+) -> Iterator[PartSize]:
+    """Size the parts of a weight of logical `shape` that have a shape themselves."""
+    for spec in specs:
+        if spec.shape is not None:
+            yield PartSize(
                 component=component.name,
                 weight=weight.name,
                 tensor=spec.name,
@@ -162,8 +213,6 @@ def _parts(component: Component, weight: Weight, shape: Shape) -> list[PartSize]
                 bits=weight.scheme.bits,
                 parameters=prod(shape) if spec.role == "codes" else 0,
             )
-        )
-    return rows
 
 
 def _dense(component: str, name: str, dtype: str, shape: Shape) -> PartSize:
@@ -192,7 +241,9 @@ class _Owner:
     """The weight's logical shape, where it is declared or shows."""
 
 
-def _owners(evidence: Evidence, component: Component) -> dict[str, _Owner]:
+def _owners(
+    evidence: Evidence, component: Component, logical: Mapping[str, Shape]
+) -> dict[str, _Owner]:
     """Find the weight of every tensor that is stored as part of a packed one."""
     declared = {weight.name: weight for weight in component.weights}
     owners: dict[str, _Owner] = {}
@@ -204,7 +255,7 @@ def _owners(evidence: Evidence, component: Component) -> dict[str, _Owner]:
             owners[names.name(name, role)] = _Owner(name, role, bits, None)
         shape = None
         if weight is not None:
-            shape = weight.shape or weight.logical(found.codes)
+            shape = logical.get(name) or weight.shape or weight.logical(found.codes)
         owners[found.codes.name] = _Owner(name, "codes", bits, shape)
     return owners
 

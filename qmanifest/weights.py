@@ -8,7 +8,7 @@ Example:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from qmanifest.errors import BackendError
 from qmanifest.families import is_turned
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from qmanifest.reading.stores import Store
     from qmanifest.schemes import Scheme
     from qmanifest.tensors import Shape, TensorInfo
+
+
+_NOT_DECODED: Final = ("low_rank_a", "low_rank_b", "act_pre_scale")
+"""Roles of what changes a layer in a way that is not known here."""
 
 
 class CheckpointWeights:
@@ -88,9 +92,15 @@ class CheckpointWeights:
         """Find the stored parts of a weight, by role, without reading them.
 
         Raises:
-            BackendError: a part is in no file.
+            BackendError: a part is in no file, or one is stored that changes what the
+                layer computes and is not decoded.
 
         """
+        changed = self.companion(name, *_NOT_DECODED)
+        if changed is not None:
+            raise BackendError(
+                f"{changed.name!r} changes what the layer computes, and is not decoded"
+            )
         parts = {}
         for part in self._find(name).parts():
             tensor = self.store.index.get(part.name)

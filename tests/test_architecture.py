@@ -33,7 +33,7 @@ LAYERS = (
     ),
     ("kernels",),
     ("checkpoint",),
-    ("witness", "flattened", "logical", "weights"),
+    ("witness", "flattened", "logical", "weights", "supposed"),
     ("rules", "converting"),
     ("check",),
     ("schema", "reports"),

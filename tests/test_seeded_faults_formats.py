@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings("ignore")  # of deprecations in others' code
 FAULTS = tuple(f"b{number}" for number in range(1, 11))
 ALIKE = {
-    "b5": (MODULE, "does not have it"),
+    "b5": (MODULE, "which has it not"),
     "b6": ("bytes expected", "found"),
     "b7": ("which is not there", seeding.SECOND),
     "b10": (MODULE, "it is in"),
@@ -75,8 +75,13 @@ def bitsandbytes(folder: Path) -> Format:
         "b9": (f"{NAME}.absmax", "1 of 9,216 scales"),
     }
     return Format(
-        *(f"{NAME}.absmax", NAME, lambda: made(f"{KEPT}.weight", kept)),
-        *(seeding.spoil, eight, other_blocks, says),
+        scales=f"{NAME}.absmax",
+        codes=NAME,
+        kept=lambda: made(f"{KEPT}.weight", kept),
+        spoil=seeding.spoil,
+        wrong_bits=eight,
+        same_shapes=other_blocks,
+        says=says,
     )
 
 
@@ -145,11 +150,11 @@ def mlx(folder: Path) -> Format:
 
     scales = f"{MODULE}.scales"
     says = {
-        "b1": (NAME, "mxfp8", "U32 [1536, 48]"),
+        "b1": (NAME, "8-bit/32", "U32 [1536, 48]"),
         "b2": (scales, "U32 [1536, 48]"),
-        "b3": (scales, "[768, 12]", "[1536, 12]"),
+        "b3": (NAME, "U8 [768, 12]", "[1536] rows"),
         "b4": (KEPT, "U32 [384, 48]"),
-        "b8": (MODULE, "nvfp4", "[1536, 12]"),
+        "b8": (NAME, "4-bit/16", "U8 [1536, 12]"),
         "b9": (scales, "1 of 18,432"),
     }
     return Format(

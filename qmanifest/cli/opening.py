@@ -62,44 +62,80 @@ def index_of(checkpoint: Checkpoint, component: Component) -> TensorIndex:
     return TensorIndex() if store is None else store.index
 
 
-def shapes_of(checkpoint: Checkpoint, original: Path | None) -> Shapes | None:
+def shapes_of(
+    checkpoint: Checkpoint, original: Path | None, manifest: Manifest
+) -> Shapes | None:
     """Find dtype and logical shape of every tensor: in the 16-bit original, or stored.
 
     None where there is neither, as with a config alone.
     """
-    from qmanifest.reading.stores import open_stores
-
-    manifest = manifest_of(checkpoint)
     if original is not None:
-        stores = open_stores(original)
-        found = {}
-        for component in manifest.components:
-            own = stores.named(component.name) if component.name else None
-            store = own or stores.merged
-            index = store.index if store else {}
-            found[component.name] = {n: (t.dtype, t.shape) for n, t in index.items()}
-        return found
+        indexes = indexes_of(original, manifest)
+        return {
+            c.name: _original_shapes(c, indexes[c.name]) for c in manifest.components
+        }
     if not checkpoint.stores:
         return None
     return {c.name: _stored_shapes(checkpoint, c) for c in manifest.components}
+
+
+def indexes_of(original: Path, manifest: Manifest) -> dict[str, TensorIndex]:
+    """Find the tensors of each component in a 16-bit original."""
+    from qmanifest.reading.stores import open_stores
+    from qmanifest.tensors import TensorIndex
+
+    stores = open_stores(original)
+    found = {}
+    for component in manifest.components:
+        own = stores.named(component.name) if component.name else None
+        store = own or stores.merged
+        found[component.name] = store.index if store else TensorIndex()
+    return found
+
+
+def _original_shapes(
+    component: Component, index: TensorIndex
+) -> dict[str, tuple[str, Shape]]:
+    """Read shapes off the 16-bit model, which may have inputs before outputs."""
+    from qmanifest.families import is_turned
+
+    turned = {w.name for w in component.weights if is_turned(w.names)}
+    return {
+        name: (
+            tensor.dtype,
+            (*tensor.shape[:-2], *reversed(tensor.shape[-2:]))
+            if name in turned
+            else tensor.shape,
+        )
+        for name, tensor in index.items()
+    }
 
 
 def _stored_shapes(
     checkpoint: Checkpoint, component: Component
 ) -> dict[str, tuple[str, Shape]]:
     """Read logical shapes off what is stored, leaving out the companions."""
-    weights = {weight.codes: weight for weight in component.weights}
-    companions = {
-        part for each in component.weights for part in each.names.of(each.name)
+    from qmanifest.families import DENSE
+    from qmanifest.logical import logical_shapes
+
+    store = checkpoint.stores.get(component.name)
+    logical = {} if store is None else logical_shapes(component, store)
+    parts = {
+        part
+        for each in component.weights
+        for part in (each.codes, *each.names.of(each.name))
     }
-    shapes = {}
-    for name, tensor in index_of(checkpoint, component).items():
-        if name in companions:
+    index = index_of(checkpoint, component)
+    shapes = {n: (t.dtype, t.shape) for n, t in index.items() if n not in parts}
+    for weight in component.weights:
+        codes = index.get(weight.codes)
+        if codes is None:
             continue
-        weight = weights.get(name)
-        logical = None if weight is None else weight.logical(tensor)
-        called = name if weight is None else weight.name
-        shapes[called] = (tensor.dtype, logical or tensor.shape)
+        shape = logical.get(weight.name)
+        if shape is None and codes.dtype in DENSE:
+            shape = codes.shape
+        if shape is not None:
+            shapes[weight.name] = (codes.dtype, shape)
     return shapes
 
 

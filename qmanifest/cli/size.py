@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from qmanifest.cli.console import say_json
-from qmanifest.cli.opening import manifest_of, opened, shapes_of
+from qmanifest.cli.opening import indexes_of, manifest_of, opened, shapes_of
 from qmanifest.cli.options import ComponentOption
 from qmanifest.cli.values import placed, require
 
 if TYPE_CHECKING:
     from qmanifest.checkpoint import Checkpoint
+    from qmanifest.manifest import Manifest
     from qmanifest.sizes import Sizes
 
 EXAMPLES: Final = """\
@@ -89,19 +90,40 @@ def size(
 
 def _promised(checkpoint: Checkpoint, original: Path | None) -> Sizes | None:
     """Size the promise; None for a checkpoint that has no config."""
-    from qmanifest.sizes import sizes_of
+    from qmanifest.sizes import Sizes, sizes_of
 
     if checkpoint.config is None and checkpoint.all_stores:
         return None
-    return sizes_of(manifest_of(checkpoint), shapes_of(checkpoint, original))
+    manifest: Manifest = manifest_of(checkpoint)
+    assumed: tuple[str, ...] = ()
+    if original is not None and checkpoint.config_only:
+        manifest, assumed = _supposed(checkpoint, original)
+    stored = {name: store.index for name, store in checkpoint.stores.items()}
+    shapes = shapes_of(checkpoint, original, manifest)
+    sizes = sizes_of(manifest, shapes, stored=stored or None)
+    return sizes + Sizes((), assumed=assumed)
+
+
+def _supposed(
+    checkpoint: Checkpoint, original: Path
+) -> tuple[Manifest, tuple[str, ...]]:
+    """Find what the original would be stored as, if the config leaves that to see."""
+    from qmanifest.supposed import suppose
+
+    manifest = manifest_of(checkpoint)
+    indexes = indexes_of(original, manifest)
+    found = suppose(checkpoint, indexes[""]) if "" in indexes else None
+    return found or (manifest, ())
 
 
 def _stored(checkpoint: Checkpoint) -> Sizes | None:
     """Size what is stored; None for a config alone."""
+    from qmanifest.logical import logical_shapes
     from qmanifest.sizes import stored_sizes
 
     found = [
-        stored_sizes(store.index, component) for component, store in checkpoint.found()
+        stored_sizes(store.index, component, logical_shapes(component, store))
+        for component, store in checkpoint.found()
     ]
     found += [stored_sizes(store.index) for store in checkpoint.loose]
     if not found:

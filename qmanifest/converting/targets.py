@@ -10,6 +10,7 @@ from qmanifest.converting.dense import DTYPE_NAMES, is_float
 from qmanifest.dimensions import TEXT_CONFIGS
 from qmanifest.dtypes import FLOAT16
 from qmanifest.schemes import ROW_SCHEMES, Scaled
+from qmanifest.schemes.floats import PRE_QUANT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,4 +62,4 @@ def scaled_inputs(source: CheckpointWeights, name: str) -> TensorInfo | None:
 
     They belong into the columns of the rebuilt weight.
     """
-    return source.companion(name, "pre_quant_scale", "act_pre_scale")
+    return source.companion(name, PRE_QUANT.role)

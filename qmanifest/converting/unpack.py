@@ -16,7 +16,7 @@ from qmanifest.converting.dense import cast, dtype_code, is_float
 from qmanifest.converting.output import Model, require_free, write_models
 from qmanifest.converting.sound import refuse, require_sound
 from qmanifest.converting.targets import scaled_inputs, weight_dtype
-from qmanifest.converting.unpackable import require_plain, undeclared, undecoded
+from qmanifest.converting.unpackable import require_input_scale, undeclared, undecoded
 from qmanifest.converting.whole import Whole
 from qmanifest.dimensions import TEXT_CONFIGS
 from qmanifest.errors import BackendError
@@ -143,7 +143,7 @@ class _Maker:
         scheme, shape = self.weights.weight(name)
         parts = self.weights.tensors(name)
         require_parts(scheme, parts, shape)  # type: ignore[arg-type] # it looks at dtype and shape alone
-        require_plain(self.weights, name, shape)
+        require_input_scale(self.weights, name, shape)
         dtype = self.dtype or weight_dtype(self.weights, name, self._model)
         return OutputTensor(name, dtype, self.weights.dense_shape(name))
 

@@ -43,17 +43,13 @@ def undeclared(source: CheckpointWeights) -> Iterator[str]:
         )
 
 
-def require_plain(source: CheckpointWeights, name: str, shape: Shape) -> None:
-    """Refuse a weight that is more than its codes say.
+def require_input_scale(source: CheckpointWeights, name: str, shape: Shape) -> None:
+    """Refuse a weight whose inputs are multiplied by anything but one number each.
 
     Raises:
-        BackendError: a low-rank part is added to it, or its inputs are multiplied by
-            something else than one number each.
+        BackendError: the numbers are of another dtype or shape.
 
     """
-    added = source.companion(name, "low_rank_a", "low_rank_b")
-    if added is not None:
-        raise BackendError(f"{added.name!r} is added to it, which is not decoded")
     scale = scaled_inputs(source, name)
     if scale is None:
         return

@@ -40,6 +40,9 @@ _LINES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("quark", ("quark",)),
     ("exl2", ("exl2",)),
     ("exl3", ("exl3",)),
+    ("gemma", ("gemma",)),
+    ("aqlm", ("aqlm",)),
+    ("vptq", ("vptq",)),
 )
 """Id of a dialect, whose module is called like it, and words that its configs have."""
 IDS: Final = tuple(dialect_id for dialect_id, _ in _LINES)

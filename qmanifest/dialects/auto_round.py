@@ -8,6 +8,7 @@ docs/dialects/auto-round.md.
 
 from __future__ import annotations
 
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
 from annotated_types import Ge, Len
@@ -37,7 +38,7 @@ Side: TypeAlias = Annotated[int, Ge(1)]
 GroupSize: TypeAlias = (
     Annotated[int, Ge(-1)] | Annotated[tuple[Side, ...], Len(2, 2), Field(strict=False)]
 )
-Float: TypeAlias = Annotated[float | None, Field(strict=False)]
+Number: TypeAlias = int | float | None
 Names: TypeAlias = str | list[str | list[str]] | None
 
 
@@ -63,7 +64,7 @@ class AutoRoundConfig(TolerantDocument):
 
     quant_method: str
     """`auto-round`, or its old name `intel/auto-round`."""
-    bits: int
+    bits: int = 4
     """Bits of a code, 2 to 8."""
     group_size: GroupSize = 128
     """Inputs that share a scale and a zero point; -1 is all of a row, and for FP8 0 is
@@ -80,6 +81,8 @@ class AutoRoundConfig(TolerantDocument):
     """What the names of quantized modules begin with: a list, or a text with commas."""
     to_quant_block_names: Names = None
     """Old name of `block_name_to_quantize`."""
+    quant_block_list: list[str | list[str]] | None = None
+    """The same, and counts before it; of an inner list, what its names share."""
     extra_config: dict[str, Layer] | None = None
     """What differs by layer: whole names first, then regular expressions anywhere."""
     act_bits: int | None = None
@@ -96,14 +99,19 @@ class AutoRoundConfig(TolerantDocument):
     """Rotations that the model applies when it runs."""
     transform_config: Any = None
     """The same, in other versions."""
+    rotation_configs: Any = None
+    """The same, in other versions."""
+    supported_types: Any = None
+    """Classes of the layers that are quantized."""
     iters: int | None = None
     nsamples: int | None = None
     batch_size: int | None = None
     seqlen: int | None = None
-    lr: Float = None
-    minmax_lr: Float = None
+    lr: Number = None
+    minmax_lr: Number = None
     enable_quanted_input: bool | None = None
     enable_minmax_tuning: bool | None = None
+    enable_norm_bias_tuning: bool | None = None
     low_gpu_mem_usage: bool | None = None
     gradient_accumulate_steps: int | None = None
     scale_dtype: str | None = None
@@ -111,9 +119,15 @@ class AutoRoundConfig(TolerantDocument):
     amp: bool | None = None
     static_kv_dtype: str | None = None
     static_attention_dtype: str | None = None
+    static_kv_granularity: str | None = None
+    static_attention_granularity: str | None = None
 
     def blocks(self) -> tuple[str, ...]:
         """List what the names of quantized modules begin with; none means any."""
+        if self.quant_block_list:
+            lists = self.quant_block_list
+            each = (one if isinstance(one, list) else [one] for one in lists)
+            return tuple(commonprefix(one).rstrip(".") for one in each)  # noqa: RUF071 - of names, as AutoRound takes it
         named = self.block_name_to_quantize or self.to_quant_block_names or ()
         if isinstance(named, str):
             return tuple(name.strip() for name in named.split(","))

@@ -43,6 +43,10 @@ E5M3: Final = Opaque(
     ),
 )
 """NVFP4 with scales of a float that has no dtype."""
+BYTE: Final = 8
+"""Bits of a code of FP8."""
+FORMS: Final[dict[int, Form]] = {0: "scalar", 1: "vector", 2: "table"}
+"""How FP8's scales are stored, by their dimensions; `(1,)` is one for the weight."""
 Group: TypeAlias = int | tuple[int, ...]
 
 
@@ -81,11 +85,11 @@ def scheme_of(
         return words(packing, bits, max(size, 0), sym=numbers.sym)
     if found.family is BLOCK_FP8:
         tile = group if isinstance(group, tuple) else (128, 128)
-        return fp8_blocks(tile[0], tile[-1], FLOAT) if bits == _BYTE else None
+        return fp8_blocks(tile[0], tile[-1], FLOAT) if bits == BYTE else None
     if found.family is PACKED:
         e5m3 = "e5m3" in packing or numbers.data_type == "nvfp4_v2"
         return E5M3 if e5m3 else packed_floats(numbers.data_type, bits)
-    if bits != _BYTE:
+    if bits != BYTE:
         return None
     if numbers.data_type.startswith("mx"):
         return mxfp8()
@@ -108,13 +112,9 @@ def words(packing: str, bits: int, group_size: int, *, sym: bool) -> Scheme | No
     return gptq(bits, group_size, plus=1 if first else 0, symmetric=sym)
 
 
-_BYTE: Final = 8
-_FORMS: Final[dict[int, Form]] = {0: "scalar", 1: "vector", 2: "table"}
-
-
 def _fp8(dtype: str, scales: Shape) -> Scaled:
     """Make FP8 with one scale, or one for each output, as it is stored."""
-    form: Form = "one" if scales == (1,) else _FORMS.get(len(scales), "table")
+    form: Form = "one" if scales == (1,) else FORMS.get(len(scales), "table")
     whole = form in {"one", "scalar"}
     element, pack = ("e5m2", "f8-e5m2") if dtype == "F8_E5M2" else ("e4m3", "f8-e4m3")
     return Scaled(

@@ -74,6 +74,9 @@ class AwqConfig(TolerantDocument):
     """Parts of the names of modules that stay 16-bit."""
     dynamic: dict[str, Override | None] | None = None
     """GPTQModel: patterns that begin at a module's name, `-:` to skip."""
+    rotation: Any = None
+    activation: Any = None
+    adapter: Any = None
     lm_head: bool | None = None
     desc_act: bool | None = None
     pack_dtype: str | None = None

@@ -2,8 +2,8 @@
 
 The config says which; block size, dtype and shape lie in the bytes of `quant_state`.
 
-Source: https://github.com/huggingface/transformers, `BitsAndBytesConfig`; FORMATS 8 is
-retold in docs/dialects/bitsandbytes.md.
+Source: https://github.com/huggingface/transformers, `BitsAndBytesConfig`;
+described in docs/dialects/bitsandbytes.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A layer's groups have widths of their own, 2 to 8 bits, which `.q_groups` lists.
 
 Source: https://github.com/turboderp-org/exllamav2, `conversion/adaptivegptq.py`;
-FORMATS 14 is retold in docs/dialects/exl2.md.
+described in docs/dialects/exl2.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Exl2Config(UndecodedConfig):
     """How much text was run: `rows`, `length` and `dataset`."""
 
 
-def _scheme(parts: Parts) -> Opaque:
+def _scheme(_said: Exl2Config, _name: str, parts: Parts) -> Opaque:
     """Name the scheme of a weight: its codes are rows of words, groups after groups.
 
     Every input has a place in `.q_invperm`, so that it tells the number of inputs.

@@ -1,6 +1,6 @@
 """`exl3`: ExLlamaV3's trellis codes; shapes are checked, values are not decoded.
 
-Source: https://github.com/turboderp-org/exllamav3; FORMATS 14 is retold in
+Source: https://github.com/turboderp-org/exllamav3; described in
 docs/dialects/exl3.md.
 """
 
@@ -38,7 +38,7 @@ class Exl3Config(UndecodedConfig):
     """The config of what was quantized, where that was quantized already."""
 
 
-def _scheme(parts: Parts) -> Opaque:
+def _scheme(_said: Exl3Config, _name: str, parts: Parts) -> Opaque:
     """Name the scheme of a trellis, whose last axis has 16 words for each bit."""
     shape = parts["codes"].shape
     words = shape[-1] if shape else 0

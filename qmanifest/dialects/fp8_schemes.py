@@ -77,7 +77,10 @@ class Stored:
         stack = len(codes) > 2 and scales == (*codes[:-2], 1, 1)  # noqa: PLR2004 - a matrix
         whole = scales in {(), (1,)} or stack
         if self.block is not None and (self.certain or not whole):
-            return Spread(*self.block)
+            rows, columns = self.block
+            if _has_halves(scales, codes, rows):
+                rows = codes[-2] // 2
+            return Spread(rows, columns)
         return Spread(0, 0, "table" if stack else "one" if scales == (1,) else "scalar")
 
     def _extras(self, names: PartNames, codes: TensorInfo) -> Extras:
@@ -94,6 +97,15 @@ class Stored:
         """Find the shape of an input's scale: one for each expert, or one in all."""
         part = self.index.get(name)
         return (1,) if part is not None and part.shape == (1,) else experts
+
+
+def _has_halves(scales: Shape | None, codes: Shape, rows: int) -> bool:
+    """Whether a stack of gates and what they gate fits a block, and has two scales.
+
+    Transformers gives each half one, so that halves can be quantized apart.
+    """
+    small = len(codes) > 2 and codes[-2] <= rows and codes[-2] % 2 == 0  # noqa: PLR2004 - a matrix
+    return small and scales is not None and scales[-2:-1] == (2,)
 
 
 def with_bare_stacks(component: Component, stored: Stored, pointer: str) -> Component:

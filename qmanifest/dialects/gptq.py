@@ -9,9 +9,7 @@ FORMATS 2 is retold in docs/dialects/gptq.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from qmanifest.dialects.base import ComponentNames, Dialect, Keys, Lowered, Place, Raw
 from qmanifest.dialects.blocks import blocks, method_of
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 LEGACY: Final = (MARLIN, "bitblas")
 """Old values of `quant_method` that name a checkpoint format."""
 METHODS: Final = ("gptq", "gptqmodel", *LEGACY)
-Float: TypeAlias = Annotated[float | None, Field(strict=False)]
+Number: TypeAlias = int | float | None
 
 
 class GptqConfig(TolerantDocument):
@@ -85,10 +83,16 @@ class GptqConfig(TolerantDocument):
     """optimum: where the decoder's blocks are."""
     static_groups: bool | None = None
     true_sequential: bool | None = None
-    damp_percent: Float = None
-    damp_auto_increment: Float = None
-    mse: Float = None
+    damp_percent: Number = None
+    damp_auto_increment: Number = None
+    mse: Number = None
     act_group_aware: bool | None = None
+    rotation: Any = None
+    """GPTQModel: how the model's inputs are rotated before they meet the weights."""
+    activation: Any = None
+    """GPTQModel: how inputs are quantized."""
+    adapter: Any = None
+    """GPTQModel: a LoRA beside the weights."""
     meta: dict[str, Any] | None = None
     """Who wrote it, and how; nothing of how it is stored."""
     dataset: Any = None

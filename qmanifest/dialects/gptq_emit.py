@@ -33,16 +33,16 @@ def emitted_values(manifest: Manifest) -> dict[str, Any]:
         raise EmitError("gptq describes one model")
     (component,) = manifest.components
     numbers: dict[str, Numbers] = {}
-    layouts = set()
+    layouts: tuple[str, ...] = (V1, V2, PLANES)
     for weight in component.weights:
-        numbers[weight.name], layout = _said(weight.name, weight.scheme)
-        layouts.add(layout)
-    if len(layouts) != 1:
-        raise EmitError(f"gptq has one format for all modules, not {len(layouts)}")
+        numbers[weight.name], possible = _said(weight.name, weight.scheme)
+        layouts = tuple(each for each in layouts if each in possible)
+    if not layouts or not numbers:
+        raise EmitError("gptq has one format for all modules, which these have not")
     ((usual, _),) = Counter(numbers.values()).most_common(1)
     document = _values(usual)
     document["quant_method"] = "gptq"
-    document["checkpoint_format"] = layouts.pop()
+    document["checkpoint_format"] = layouts[0]
     if HEAD + SUFFIX in numbers:
         document[HEAD] = True
     dynamic: dict[str, Any] = {
@@ -65,12 +65,13 @@ def _values(numbers: Numbers) -> dict[str, Any]:
     }
 
 
-def _said(name: str, scheme: Scheme) -> tuple[Numbers, str]:
-    """Read a scheme back into the numbers and the format that make it."""
+def _said(name: str, scheme: Scheme) -> tuple[Numbers, list[str]]:
+    """Read a scheme back into its numbers, and the formats in which they make it."""
     if isinstance(scheme, Integer) and name.endswith(SUFFIX):
         zero, act = scheme.zero, scheme.order == "listed"
         numbers = Numbers(scheme.bits, scheme.group_size, zero.symmetric, act)
-        for layout in (PLANES,) if scheme.bits in PLANAR else (V1, V2, PLANES):
-            if scheme_of(numbers, layout) == scheme:
-                return numbers, layout
+        made = (PLANES,) if scheme.bits in PLANAR else (V1, V2, PLANES)
+        layouts = [each for each in made if scheme_of(numbers, each) == scheme]
+        if layouts:
+            return numbers, layouts
     raise EmitError(f"gptq has no words for {name!r}: {scheme}")

@@ -42,7 +42,8 @@ def lower_gptq(
     def make(name: str, found: Found, said: Entry | None) -> Weight | None:
         if found.family not in families:
             return None
-        if allowed and not any(text in name for text in allowed):
+        module = name.removesuffix(SUFFIX)
+        if allowed and not any(text in module for text in allowed):
             return None
         own = numbers.but(overrides.get(said.pointer)) if said else numbers
         pointer = said.pointer if said else place.pointer()
@@ -75,8 +76,11 @@ def _allowed(document: GptqConfig) -> Iterator[tuple[tuple[str | int, ...], str]
 
 
 def _list(document: GptqConfig) -> Iterator[Claim]:
-    """List the modules to quantize as lines, as vLLM reads them: by parts of names."""
-    for parts, text in _allowed(document):
+    """List the modules to quantize as lines, as vLLM reads them: by parts of names.
+
+    Where a module may have a line of `dynamic` too, these would seem to decide nothing.
+    """
+    for parts, text in _allowed(document) if not document.dynamic else ():
         yield Claim(
             parts,
             Pattern(text, Syntax.SUBSTRING),

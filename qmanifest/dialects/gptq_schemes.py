@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BITS: Final = (2, 3, 4, 5, 6, 7, 8)
 PLANAR: Final = (5, 6, 7)
 """Widths that GPTQModel has in planes alone: with one of them, all layers are so."""
+SPLIT: Final = (3, *PLANAR)
+"""Widths that planes change; others have one plane, which is the bit stream."""
 V1: Final = "gptq"
 V2: Final = "gptq_v2"
 PLANES: Final = "gptq_p"
@@ -71,7 +73,7 @@ def scheme_of(numbers: Numbers, layout: str, word: int = 32) -> Scheme:
         bits,
         group,
         plus=1 if layout == V1 else 0,
-        planes=layout == PLANES,
+        planes=layout == PLANES and bits in SPLIT,
         symmetric=numbers.sym,
         # with one group for all of a row, no order changes anything
         listed=numbers.act and group > 0,

@@ -3,7 +3,7 @@
 A weight is a table of blocks, `.W_q`, with a float scale and zero for each; its shape
 and its settings lie beside it as small tensors.
 
-Source: https://github.com/mobiusml/hqq, `core/quantize.py`; FORMATS 10 is retold in
+Source: https://github.com/mobiusml/hqq, `core/quantize.py`; described in
 docs/dialects/hqq.md.
 """
 

@@ -16,10 +16,11 @@ from qmanifest.dialects.modelopt_schemes import (
     Scales,
     scales_of,
     scheme_of,
+    stacked,
 )
 from qmanifest.dialects.promised import module_pattern, with_promised
 from qmanifest.dialects.stored import Saying, lower_stored
-from qmanifest.families import SCALED
+from qmanifest.families import EXPERT_SCALED, SCALED
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax, read_by
@@ -133,11 +134,16 @@ def lower(document: ModeloptConfig, place: Place, indexes: Indexes | None) -> Lo
         return scheme_of(algorithm, group, scales)
 
     def make(name: str, found: Found, said: Entry | None) -> Weight | None:
-        if index is None or found.family is not SCALED:
+        family = found.family
+        if index is None or family not in {SCALED, EXPERT_SCALED}:
             return None
-        made = scheme(said, scales_of(name, index))
+        made: Scheme | None
+        if family is SCALED:
+            made = scheme(said, scales_of(name, index))
+        else:
+            made = stacked(found.codes)
         pointer = said.pointer if said else place.pointer()
-        return None if made is None else Weight(name, made, pointer, names=SCALED.names)
+        return None if made is None else Weight(name, made, pointer, names=family.names)
 
     whole = document.algorithm() not in {"", MIXED}
     saying = Saying(_claims(document, index), every_linear=whole)

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from qmanifest.families import SCALED
-from qmanifest.schemes import Extra, Integer, Scaled, Zero
+from qmanifest.schemes import (
+    Dim,
+    Extra,
+    Integer,
+    Opaque,
+    OpaquePart,
+    Scaled,
+    Zero,
+)
 from qmanifest.schemes.floats import PRE_QUANT, WIDE, fp8, fp8_whole, mxfp8, nvfp4
 from qmanifest.schemes.floats import mxfp4 as make_mxfp4
 from qmanifest.spreads import Spread
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
     from qmanifest.schemes import Scheme
     from qmanifest.schemes.floats import Extras
     from qmanifest.spreads import Form
-    from qmanifest.tensors import Shape, TensorIndex
+    from qmanifest.tensors import Shape, TensorIndex, TensorInfo
 
 Kind: TypeAlias = Literal[
     "fp8", "fp8-blocks", "nvfp4", "mxfp4", "mxfp8", "int4", "int8"
@@ -117,6 +125,30 @@ def scheme_of(algorithm: str, group_size: object, scales: Scales) -> Scheme | No
         "mxfp8": mxfp8(extras),
     }
     return made[kind]
+
+
+def stacked(codes: TensorInfo) -> Opaque | None:
+    """Measure a stack of experts whose inputs come before their outputs.
+
+    ModelOpt stores Llama 4's and gpt-oss's experts as their modules have them, so that
+    codes are packed along the last axis but one. Values are not decoded here. None
+    where the codes are no stack.
+    """
+    if len(codes.shape) != len(("experts", "inputs", "outputs")):
+        return None
+    experts, inputs, outputs = codes.shape
+    lead = Dim("one", times=experts)
+    of_input = OpaquePart("input_scale", WIDE, None, optional=True)
+    if codes.dtype != "U8":
+        whole = OpaquePart("codes", (codes.dtype,), (lead, Dim("K"), Dim("N")))
+        scales = OpaquePart("scales", WIDE, None)
+        shape = (experts, outputs, inputs)
+        return Opaque("fp8-stack", 8, 0, (whole, scales, of_input), shape)
+    packed = OpaquePart("codes", ("U8",), (lead, Dim("K", 2), Dim("N")))
+    scales = OpaquePart("scales", ("F8_E4M3",), (lead, Dim("K", 16), Dim("N")))
+    second = OpaquePart("global_scale", ("F32",), None)
+    shape = (experts, outputs, 2 * inputs)
+    return Opaque("nvfp4-stack", 4, 16, (packed, scales, second, of_input), shape)
 
 
 def _form(scales: Shape | None) -> Form:

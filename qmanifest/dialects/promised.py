@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from qmanifest.dialects.stacks import stack_modules
 from qmanifest.families import DENSE
 from qmanifest.manifest import Weight
 from qmanifest.patterns import Pattern, Syntax
@@ -29,6 +30,8 @@ def module_pattern(module: str, index: TensorIndex | None) -> Pattern:
     """Read a line that names a layer, or the module that all of its layers lie in."""
     layer = index is None or module + SUFFIX in index
     if index is None or layer or module not in index.derived(_modules):
+        return Pattern(module, Syntax.EXACT)
+    if module + SUFFIX in index.derived(stack_modules):
         return Pattern(module, Syntax.EXACT)
     return Pattern(f"{module}.", Syntax.PREFIX)
 

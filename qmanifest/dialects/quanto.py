@@ -3,8 +3,8 @@
 `quanto_qmap.json` has what each module is; transformers has one type for all. How
 many weights share a scale is in neither: it shows by the number of scales.
 
-Source: https://github.com/huggingface/optimum-quanto, `nn/qmodule.py`; FORMATS 11 is
-retold in docs/dialects/quanto.md.
+Source: https://github.com/huggingface/optimum-quanto, `nn/qmodule.py`;
+described in docs/dialects/quanto.md.
 """
 
 from __future__ import annotations

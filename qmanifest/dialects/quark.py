@@ -3,7 +3,7 @@
 One spec for the weights of all layers, and others for layers that a wildcard names;
 `exclude` lists wildcards of what stays 16-bit.
 
-Source: https://github.com/amd/Quark, `torch/export`; FORMATS 13 is retold in
+Source: https://github.com/amd/Quark, `torch/export`; described in
 docs/dialects/quark.md.
 """
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from qmanifest.manifest import Entry
 
@@ -40,13 +40,19 @@ class Stacks:
         return replace(entry, matches=tuple(chain.from_iterable(spread)))
 
 
-def with_stacks(names: Sequence[str]) -> Stacks:
-    """Find the stacks among the names of a model."""
+def stack_modules(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """List the stacks of each module that has some, by its name as a tensor's."""
     found: dict[str, list[str]] = defaultdict(list)
     for name in names:
         module, _, parameter = name.rpartition(".")
         if module.endswith(EXPERTS) and f".{parameter}" != SUFFIX:
             found[module + SUFFIX].append(name)
+    return {module: tuple(stacks) for module, stacks in found.items()}
+
+
+def with_stacks(names: Sequence[str]) -> Stacks:
+    """Find the stacks among the names of a model."""
+    found = stack_modules(names)
     taken = found.keys() & set(names) if found else set()
-    members = {m: tuple(each) for m, each in found.items() if m not in taken}
+    members = {module: each for module, each in found.items() if module not in taken}
     return Stacks((*names, *members), members)

@@ -3,7 +3,7 @@
 The config names one torchao config, or one for each module; what each weight became
 shows by the dtypes and shapes of its fields, `._weight_qdata` and the like.
 
-Source: https://github.com/pytorch/ao, `prototype/safetensors`; FORMATS 9 is retold in
+Source: https://github.com/pytorch/ao, `prototype/safetensors`; described in
 docs/dialects/torchao.md.
 """
 

@@ -1,12 +1,13 @@
 """Formats that are recognised and measured, and whose values are not decoded here.
 
 Each is a file that calls `undecoded` with its name, its tensors and their shapes. The
-document is kept as it is stored; of its keys only their types are judged.
+document is kept as it is stored; of its keys only their types are judged, and where it
+lists what stays 16-bit, that list is matched.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -21,9 +22,12 @@ from qmanifest.dialects.base import (
     Raw,
 )
 from qmanifest.dialects.blocks import blocks, method_of
+from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.stored import Saying, lower_stored
+from qmanifest.dialects.unused import unused_entry
 from qmanifest.errors import EmitError
 from qmanifest.manifest import Manifest, Weight
+from qmanifest.patterns import Pattern, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,12 +36,12 @@ if TYPE_CHECKING:
     from qmanifest.families import Family
     from qmanifest.manifest import Entry
     from qmanifest.schemes import Opaque
-    from qmanifest.tensors import TensorInfo
+    from qmanifest.tensors import TensorIndex, TensorInfo
 
+SUFFIX: Final = ".weight"
+"""What a module path lacks to be a tensor name."""
 Parts: TypeAlias = "Mapping[str, TensorInfo]"
 """The stored parts of a weight by role, its codes among them."""
-MakeScheme: TypeAlias = "Callable[[Parts], Opaque]"
-"""Makes the scheme of a weight from its parts as they are stored."""
 
 
 class UndecodedConfig(Document):
@@ -48,16 +52,55 @@ class UndecodedConfig(Document):
 
     quant_method: str
 
+    def claims(self, index: TensorIndex | None) -> list[Claim]:  # noqa: ARG002 - subclasses ask
+        """List the lines that name modules; there are none."""
+        return []
+
+    def every_linear(self) -> bool:
+        """Whether every linear layer is quantized that no line keeps."""
+        return False
+
+
+class ListedConfig(UndecodedConfig):
+    """A document of transformers: all linear layers are quantized but those listed."""
+
+    modules_to_not_convert: Annotated[tuple[str, ...] | None, Field(strict=False)] = (
+        None
+    )
+    """Modules that stay 16-bit, as transformers reads them."""
+
+    def claims(self, index: TensorIndex | None) -> list[Claim]:
+        """List what stays 16-bit."""
+        return [
+            Claim(
+                ("modules_to_not_convert", number),
+                Pattern(text, Syntax.BOUNDARY),
+                "keep",
+                unused_entry(text, index),
+                SUFFIX,
+            )
+            for number, text in enumerate(self.modules_to_not_convert or ())
+        ]
+
+    def every_linear(self) -> bool:
+        """Whether every linear layer is quantized that no line keeps."""
+        return True
+
+
+D = TypeVar("D", bound=UndecodedConfig)
+MakeScheme: TypeAlias = "Callable[[D, str, Parts], Opaque]"
+"""Makes the scheme of a weight: the document, its name and its parts as stored."""
+
 
 def undecoded(
     dialect_id: str,
     title: str,
-    document: type[UndecodedConfig],
+    document: type[D],
     family: Family,
-    make: MakeScheme,
+    make: MakeScheme[D],
     *,
     methods: tuple[str, ...] = (),
-) -> Dialect[UndecodedConfig]:
+) -> Dialect[D]:
     """Make the dialect of a format whose values are not decoded.
 
     Args:
@@ -74,15 +117,11 @@ def undecoded(
     def locate(raw: Raw) -> tuple[Keys, ...]:
         return tuple(keys for keys, block in blocks(raw) if method_of(block) in known)
 
-    def components(
-        _document: UndecodedConfig, place: Place
-    ) -> tuple[ComponentNames, ...]:
+    def components(_said: D, place: Place) -> tuple[ComponentNames, ...]:
         return (ComponentNames("", place.pointer()),)
 
-    def lower(
-        _document: UndecodedConfig, place: Place, indexes: Indexes | None
-    ) -> Lowered:
-        def weight(name: str, found: Found, _said: Entry | None) -> Weight | None:
+    def lower(said: D, place: Place, indexes: Indexes | None) -> Lowered:
+        def weight(name: str, found: Found, entry: Entry | None) -> Weight | None:
             if index is None or found.family is not family:
                 return None
             parts = {"codes": found.codes}
@@ -90,14 +129,15 @@ def undecoded(
                 tensor = index.get(family.names.name(name, role))
                 if tensor is not None:
                     parts[role] = tensor
-            return Weight(name, make(parts), place.pointer(), names=family.names)
+            pointer = entry.pointer if entry else place.pointer()
+            return Weight(name, make(said, name, parts), pointer, names=family.names)
 
         index = None if indexes is None else indexes.get("")
-        saying = Saying((), every_linear=False)
+        saying = Saying(said.claims(index), every_linear=said.every_linear())
         component, defects = lower_stored(saying, place, index, weight)
         return Lowered(Manifest(dialect_id, place.file, (component,)), defects)
 
-    def emit(_manifest: Manifest) -> UndecodedConfig:
+    def emit(_manifest: Manifest) -> D:
         raise EmitError(f"{dialect_id} is read and measured, not written")
 
     return Dialect(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmanifest.checkpoint import Checkpoint
-    from qmanifest.rules.fitting import Fit
+    from qmanifest.rules.fit import Fit
 
 
 def labels(checkpoint: Checkpoint) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from qmanifest.checkpoint import Checkpoint
     from qmanifest.reading.stores import Store
-    from qmanifest.rules.fitting import Fault, Fit
+    from qmanifest.rules.fit import Fault, Fit
     from qmanifest.tensors import Shape, TensorInfo, TensorSpec
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmanifest.checkpoint import Checkpoint
-    from qmanifest.rules.fitting import Fit
+    from qmanifest.rules.fit import Fit
 
 
 @rule("QM504", "group-index", Severity.ERROR, needs=Depth.DATA)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from qmanifest.checkpoint import Checkpoint
     from qmanifest.layouts import Layout
-    from qmanifest.rules.fitting import Fit
+    from qmanifest.rules.fit import Fit
 
 
 @rule("QM505", "padding", Severity.WARNING, needs=Depth.DATA)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmanifest.checkpoint import Checkpoint
-    from qmanifest.rules.fitting import Fit
+    from qmanifest.rules.fit import Fit
 
 NUMBERS: Final = {"U8": "B", "I8": "b", "I32": "i", "I64": "q", "F32": "f"}
 """How numbers of a dtype lie in bytes, by `struct`."""
@@ -122,7 +122,7 @@ def _document(data: bytes) -> dict[str, Any] | None:
 def _is_shape(fit: Fit, said: object) -> bool:
     """Whether the codes are those of a weight of a shape, and its witness has it."""
     if not isinstance(said, list) or not all(
-        isinstance(side, int) and side > 0 for side in said
+        type(side) is int and side > 0 for side in said
     ):
         return False
     known = fit.witness.shape if fit.witness else None

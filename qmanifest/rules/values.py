@@ -150,7 +150,8 @@ def zero_point_range(checkpoint: Checkpoint) -> Iterator[Problem]:
     """Zero points are stored in another convention, or beyond the largest code.
 
     Those of a symmetric weight are all the middle code, or one less where the format
-    stores them so; if they are not, it is a warning.
+    stores them so; if they are not, it is a warning. So is one that has all bits set
+    where readers add one: to some it is 0 then, to others beyond the largest code.
 
     ## Why it matters
     They are zero points of another width or format, or bytes of something else: every

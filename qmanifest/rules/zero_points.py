@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from qmanifest.checkpoint import Checkpoint
-    from qmanifest.rules.fitting import Fit
+    from qmanifest.rules.fit import Fit
 
 UNIT: Final = 32
 """Codes that planes pack together."""

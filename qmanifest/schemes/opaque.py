@@ -78,16 +78,20 @@ class Opaque:
     def parts(self, shape: Shape | None) -> Parts:
         """Every stored tensor of a weight of logical `shape`."""
         return tuple(
-            (
-                each.role,
-                each.dtypes,
-                tuple(dim.size(*shape[-2:]) for dim in each.dims)
-                if shape and len(shape) > 1 and each.dims is not None
-                else None,
-            )
-            for each in self.stored
+            (each.role, each.dtypes, _sizes(each.dims, shape)) for each in self.stored
         )
 
     def __str__(self) -> str:
         """Print the canonical line."""
         return line(self.format, bits=self.bits or "", group=self.group_size or "")
+
+
+def _sizes(dims: tuple[Dim, ...] | None, shape: Shape | None) -> Shape | None:
+    """Size a part; constant dimensions are known whatever the weight's shape is."""
+    if dims is None:
+        return None
+    if shape is not None and len(shape) > 1:
+        n, k = shape[-2:]
+        return tuple(dim.size(n, k) for dim in dims)
+    constant = all(dim.axis == "one" for dim in dims)
+    return tuple(dim.size(0, 0) for dim in dims) if constant else None

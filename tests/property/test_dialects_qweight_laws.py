@@ -67,8 +67,9 @@ DOCUMENTS: Final[dict[str, st.SearchStrategy[Config]]] = {
         },
     ),
     "auto-round": st.fixed_dictionaries(
-        {"quant_method": st.just("auto-round"), "bits": bits},
+        {"quant_method": st.just("auto-round")},
         optional={
+            "bits": bits,
             "group_size": sizes,
             "sym": st.booleans(),
             "packing_format": st.sampled_from(

@@ -28,7 +28,6 @@ FIRST, SECOND = (f"model-0000{n}-of-00002.safetensors" for n in (1, 2))
 INDEX = "model.safetensors.index.json"
 
 Tensors = dict[str, "Tensor"]
-Change = "Callable[[Any], object]"
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ def seed(key: str, folder: Path, kind: Format) -> None:
     elif key == "b2":
         _rewrite(folder, SECOND, lambda own: own.pop(kind.scales))
     elif key == "b3":
-        half = lambda own: own.update({kind.scales: own[kind.scales][::2].contiguous()})  # noqa: E731 - as its siblings
-        _rewrite(folder, SECOND, half)
+        _rewrite(folder, SECOND, lambda own: _halve(own, kind.scales))
     elif key == "b4":
         _rewrite(folder, FIRST, lambda own: _swap(own, f"{KEPT}.weight", kind.kept()))
     elif key == "b5":
@@ -129,6 +127,10 @@ def seed(key: str, folder: Path, kind: Format) -> None:
         _rewrite(folder, SECOND, lambda own: kind.spoil(own[kind.scales]))
     else:
         _write_index(folder, {**_read_index(folder), kind.codes: FIRST})
+
+
+def _halve(own: Tensors, name: str) -> None:
+    own[name] = own[name][::2].contiguous()
 
 
 def _swap(own: Tensors, name: str, made: Tensors) -> None:

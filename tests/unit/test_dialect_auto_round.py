@@ -176,6 +176,14 @@ def test_names_count_before_expressions() -> None:
     }
 
 
+def test_a_name_is_quantized_though_an_expression_keeps_it() -> None:
+    extra = {".*k_proj.*": {"bits": 16}, "a.k_proj": {"bits": 8}}
+    index = stored("a.k_proj", dense=("b.k_proj.weight",))
+    found = component("auto-round", PLAIN | {"extra_config": extra}, index)
+    assert [(w.name, w.scheme.bits) for w in found.weights] == [("a.k_proj.weight", 8)]
+    assert [kept.name for kept in found.kept] == ["b.k_proj.weight"]
+
+
 def test_sixteen_bits_are_kept() -> None:
     extra = {"a": {"bits": 16, "data_type": "fp"}, ".*norm": {"bits": 32}, "b": {}}
     index = stored("b", dense=("a.weight", "x.norm.weight"))
@@ -195,6 +203,11 @@ def test_sixteen_bits_are_kept() -> None:
     [
         {"block_name_to_quantize": "model.layers, model.more"},
         {"block_name_to_quantize": ["model.layers", "model.more"]},
+        {"quant_block_list": ["model.layers", "model.more"]},
+        {
+            "quant_block_list": [["model.layers.0", "model.layers.1"], ["model.more"]],
+            "block_name_to_quantize": "visual",
+        },
         {
             "to_quant_block_names": [
                 ["model.layers.0", "model.layers.1"],

@@ -14,6 +14,7 @@ from qmanifest.families import BLOCK_FP8, EXPERT_FP8, MISTRAL_FP8, OWN_FP8, SCAL
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Component, Manifest, Weight
 from qmanifest.schemes import Affine, Scaled
+from qmanifest.schemes.floats import fp8_whole
 from qmanifest.sizes import sizes_of, stored_sizes
 from qmanifest.spreads import Spread
 from qmanifest.tensors import Shape
@@ -210,6 +211,26 @@ def test_stacks_with_one_scale_for_each_expert() -> None:
     shapes = {part.role: part.shape for part in weight.parts((4, 256, 128))}
     assert shapes["scales"] == (4, 1, 1)
     assert shapes["activation_scale"] == (4,)
+
+
+@pytest.mark.parametrize(
+    ("rows", "scales", "spread"),
+    [
+        (64, (4, 2, 1), Spread(32, 128)),
+        (64, (4, 1, 1), Spread(128, 128)),
+        (256, (4, 2, 1), Spread(128, 128)),
+    ],
+)
+def test_halves_of_a_small_stack_have_a_scale_each(
+    rows: int, scales: Shape, spread: Spread
+) -> None:
+    tensors: Tensors = {
+        "experts.gate_up_proj": ("F8_E4M3", (4, rows, 128)),
+        "experts.gate_up_proj_scale_inv": ("F32", scales),
+    }
+    found = scheme(BLOCKS, tensors)
+    assert found.spread == spread
+    assert found.spread.shape((4, rows, 128)) == scales
 
 
 def test_stacks_without_scales_are_found() -> None:
@@ -445,8 +466,9 @@ def test_what_it_has_no_words_for() -> None:
     whole = Weight("a.weight", scheme(WHOLE, stored("a", scales=())), "")
     blocks = Weight("b.weight", scheme(BLOCKS, stored("b")), "")
     affine = Weight("a.weight", Affine(4, 64, ("F16",)), "")
+    rows = Weight("a.weight", fp8_whole("vector"), "")
     emit = dialect_named(ID).emit
-    for weights in ((affine,), (whole, blocks)):
+    for weights in ((affine,), (rows,), (whole, blocks)):
         with pytest.raises(EmitError):
             emit(Manifest(ID, components=(Component("", weights),)))
     with pytest.raises(EmitError):

@@ -127,7 +127,12 @@ def test_some_widths_have_planes_alone(bits: int, layout: str) -> None:
 def test_one_module_in_planes_puts_all_in_planes() -> None:
     dynamic = {"-:c": {"bits": 7}, "+:b": {"bits": 5}}
     found = component("gptq", PLAIN | {"dynamic": dynamic}, stored("a", "b"))
-    assert [w.scheme.pack for w in found.weights] == ["i32-planes-down"] * 2
+    assert [w.scheme for w in found.weights] == [
+        qweight.gptq(4, 64, plus=0, symmetric=True),  # one plane is the bit stream
+        qweight.gptq(5, 64, plus=0, planes=True, symmetric=True),
+    ]
+    three = component("gptq", PLAIN | {"bits": 3, "dynamic": dynamic}, stored("a"))
+    assert three.weights[0].scheme.pack == "i32-planes-down"
     kept_only = {"dynamic": {"-:b": {"bits": 5}}}
     assert scheme(kept_only).pack == "i32-lsb-down"
 
@@ -154,6 +159,13 @@ def test_overrides_by_the_first_pattern_that_matches() -> None:
     assert found.kept == (Kept("b.q.weight", "/dynamic/-:b\\.", FLOAT),)
 
 
+def test_what_keeps_is_asked_first_as_gptqmodel_does() -> None:
+    dynamic = {"+:a": {"bits": 8}, "-:a\\.q": {}}
+    found = component("gptq", PLAIN | {"dynamic": dynamic}, stored("a.q", "a.k"))
+    assert [(w.name, w.scheme.bits) for w in found.weights] == [("a.k.weight", 8)]
+    assert [kept.name for kept in found.kept] == ["a.q.weight"]
+
+
 def test_patterns_keep_their_text() -> None:
     found = component("gptq", PLAIN | {"dynamic": {"-:a": {}, "+:lm_head": {}}})
     assert [(e.pattern.text, e.purpose, e.unused) for e in found.entries] == [
@@ -167,6 +179,19 @@ def test_modules_listed(modules: list[Any]) -> None:
     config = PLAIN | {"modules_in_block_to_quantize": modules}
     found = component("gptq", config, stored("a.q", "a.k", "a.v"))
     assert [weight.name for weight in found.weights] == ["a.q.weight", "a.k.weight"]
+
+
+def test_modules_listed_are_lines_where_nothing_else_names_them() -> None:
+    config = PLAIN | {"modules_in_block_to_quantize": [["q"], ["gone"]]}
+    found = component("gptq", config, stored("a.q"))
+    assert [(e.pointer, e.matches, e.unused) for e in found.entries] == [
+        ("/modules_in_block_to_quantize/0/0", ("a.q.weight",), Severity.NOTE),
+        ("/modules_in_block_to_quantize/1/0", (), Severity.NOTE),
+    ]
+    both = config | {"dynamic": {"+:a": {"bits": 8}}}
+    found = component("gptq", both, stored("a.q", "a.k"))
+    assert [(w.name, w.scheme.bits) for w in found.weights] == [("a.q.weight", 8)]
+    assert [entry.pointer for entry in found.entries] == ["/dynamic/+:a"]
 
 
 def test_marlin_s_own_names() -> None:
@@ -247,6 +272,67 @@ def test_defects(config: Config, kind: DefectKind, pointer: str) -> None:
     assert lowered.defects[0].problem.at[0].pointer == pointer
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {  # AutoGPTQ
+            "bits": 4,
+            "group_size": 128,
+            "damp_percent": 0.01,
+            "desc_act": False,
+            "static_groups": False,
+            "sym": True,
+            "true_sequential": True,
+            "model_name_or_path": None,
+            "model_file_base_name": "model",
+        },
+        {  # optimum
+            "bits": 4,
+            "dataset": "c4",
+            "group_size": 128,
+            "damp_percent": 0.1,
+            "desc_act": False,
+            "sym": True,
+            "true_sequential": True,
+            "use_cuda_fp16": False,
+            "model_seqlen": 2048,
+            "block_name_to_quantize": "model.layers",
+            "module_name_preceding_first_block": ["model.embed_tokens"],
+            "modules_in_block_to_quantize": None,
+            "batch_size": 1,
+            "pad_token_id": None,
+            "disable_exllama": False,
+            "exllama_config": {"version": 1},
+            "max_input_length": None,
+            "cache_block_outputs": True,
+            "tokenizer": None,
+            "quant_method": "gptq",
+        },
+        {  # GPTQModel
+            "bits": 4,
+            "dynamic": {"-:.*gate$": {}, "+:.*down.*": {"bits": 8, "mse": 2.4}},
+            "group_size": 128,
+            "desc_act": False,
+            "lm_head": False,
+            "method": "gptq",
+            "quant_method": "gptq",
+            "format": "gptq",
+            "checkpoint_format": "gptq",
+            "pack_dtype": "int32",
+            "rotation": None,
+            "sym": True,
+            "meta": {"quantizer": ["gptqmodel:7.7.0"], "damp_percent": 0.05},
+        },
+    ],
+)
+def test_what_writers_write_is_known(config: Config) -> None:
+    assert dialect_named("gptq").locate(config) == ((),)
+    lowered = lower("gptq", config, stored("a"))
+    assert lowered.defects == ()
+    (weight,) = lowered.manifest.components[0].weights
+    assert weight.scheme == qweight.gptq(4, 128, plus=1, symmetric=True)
+
+
 def test_what_is_kept_may_have_any_bits() -> None:
     assert lower("gptq", PLAIN | {"dynamic": {"-:a": {"bits": 16}}}).defects == ()
 
@@ -294,6 +380,8 @@ def test_where_documents_lie(raw: Config, found: tuple[tuple[str, ...], ...]) ->
         {"sym": False, "checkpoint_format": "gptq_v2", "desc_act": True},
         {"bits": 3, "checkpoint_format": "gptq_p"},
         {"bits": 6},
+        {"dynamic": {"-:b": {}, "+:a": {"bits": 5}, "+:c": {"bits": 3}}},
+        {"checkpoint_format": "gptq_p", "sym": False},
         {"group_size": -1, "lm_head": True},
         {"dynamic": {"-:b": {}, "+:a": {"bits": 8, "group_size": 32}}},
     ],

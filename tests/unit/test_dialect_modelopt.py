@@ -13,7 +13,7 @@ from qmanifest.dialects.modelopt_schemes import ALGORITHMS, BITS
 from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Component, Manifest, Weight
-from qmanifest.schemes import Affine, Integer, Scaled
+from qmanifest.schemes import Affine, Integer, Opaque, Scaled
 from qmanifest.sizes import sizes_of, stored_sizes
 from qmanifest.spreads import Spread
 from qmanifest.tensors import Shape
@@ -235,6 +235,18 @@ def test_second_scales_and_scales_of_inputs_are_one_number(shape: Shape) -> None
 
 
 @pytest.mark.parametrize(
+    ("shape", "form"),
+    [((), "scalar"), ((1,), "one"), ((N,), "vector"), ((N, 1), "table")],
+)
+def test_scales_of_fp8_are_one_or_one_for_each_output(shape: Shape, form: str) -> None:
+    tensors = fp8("a") | parts(weight_scale=("F32", shape))
+    scheme = only({"quant_algo": "FP8"}, tensors).scheme
+    assert isinstance(scheme, Scaled)
+    assert scheme.spread.form == form
+    assert scheme.spread.shape((N, K)) == shape
+
+
+@pytest.mark.parametrize(
     ("said", "group"),
     [
         ({"group_size": 32}, 32),
@@ -271,6 +283,54 @@ def test_scales_of_the_cache_are_no_weights() -> None:
     assert [w.name for w in component(ID, said, index_of(tensors)).weights] == [
         "l.0.k_proj.weight"
     ]
+
+
+def stack(dtype: str = "U8") -> Tensors:
+    """Describe a stack of experts as Llama 4 has it: inputs before outputs."""
+    name, packed = "l.0.experts.gate_up_proj", dtype == "U8"
+    tensors: Tensors = {
+        name: (dtype, (4, K // 2 if packed else K, N)),
+        f"{name}_weight_scale": ("F8_E4M3", (4, K // 16, N)),
+        f"{name}_weight_scale_2": ("F32", ()),
+        f"{name}_input_scale": ("F32", ()),
+    }
+    if not packed:
+        tensors[f"{name}_weight_scale"] = ("F32", ())
+        del tensors[f"{name}_weight_scale_2"]
+    return tensors
+
+
+@pytest.mark.parametrize(("algorithm", "dtype"), [("NVFP4", "U8"), ("FP8", "F8_E4M3")])
+def test_stacks_are_measured(algorithm: str, dtype: str) -> None:
+    tensors = stack(dtype)
+    weight = only({"quant_algo": algorithm}, tensors)
+    assert isinstance(weight.scheme, Opaque)
+    assert weight.scheme.logical(tensors[weight.name][1]) == (4, N, K)
+    for part in weight.parts((4, N, K)):
+        stored_dtype, shape = tensors[part.name]
+        assert stored_dtype in part.dtypes
+        assert part.shape in {shape, None}
+    index = index_of(tensors)
+    sizes = stored_sizes(index, component(ID, {"quant_algo": algorithm}, index))
+    assert sizes.parameters == 4 * N * K
+    assert sizes.kept == 0
+
+
+def test_stacks_are_named_by_their_module() -> None:
+    said = {
+        "quant_algo": "MIXED_PRECISION",
+        "quantized_layers": {"l.0.experts": {"quant_algo": "NVFP4"}},
+    }
+    (weight,) = component(ID, said, index_of(stack())).weights
+    assert weight.pointer == "/quantized_layers/l.0.experts"
+
+
+def test_bytes_of_two_dimensions_are_no_stack() -> None:
+    tensors: Tensors = {
+        "l.0.experts.up_proj": ("U8", (8, 8)),
+        "l.0.experts.up_proj_weight_scale": ("F32", (8,)),
+    }
+    assert component(ID, {"quant_algo": "NVFP4"}, index_of(tensors)).weights == ()
 
 
 def test_other_families_are_not_declared() -> None:

@@ -72,6 +72,11 @@ def test_half_of_a_stack_is_still_promised(lost: str) -> None:
     assert weight.name == "l.0.mlp.experts.up_proj"
 
 
+def test_other_families_are_not_declared() -> None:
+    tensors: Tensors = {"a.weight": ("U32", (4, 8)), "a.scales": ("F16", (4, 1))}
+    assert component(ID, SAID, index_of(tensors)).weights == ()
+
+
 def test_scales_of_something_else_are_none_of_a_stack() -> None:
     tensors: Tensors = {"l.0.attn.logit_scales": ("F32", (4,))}
     assert component(ID, SAID, index_of(tensors)).weights == ()

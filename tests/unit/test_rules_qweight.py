@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.models import save, write_json
 
+from qmanifest.backends.reference import dequantize
 from qmanifest.check import check
 from qmanifest.checkpoint import open_checkpoint
 from qmanifest.findings import Severity
 from qmanifest.packings import pack
 from qmanifest.packings.arrays import Stored, from_float32
+from qmanifest.weights import CheckpointWeights
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,6 +130,19 @@ def test_bits_behind_the_last_code(bits: int, inputs: int, tmp_path: Path) -> No
     (only,) = found(tmp_path, tensors, bits, group_size=-1)
     assert (only.code, only.actual) == ("QM505", 1)
     assert f"[32, {inputs}] in {bits} bits" in only.message
+
+
+def test_a_padded_weight_has_the_inputs_that_are_listed(tmp_path: Path) -> None:
+    tensors = layer(np.full((1, 32), 7, np.uint8), 100, 4)
+    tensors["m.g_idx"] = Stored("I32", np.zeros(100, np.int32))
+    save(tmp_path, tensors)
+    block = {"quant_method": "gptq", "bits": 4, "group_size": -1}
+    write_json(tmp_path / "config.json", {"quantization_config": block})
+    source = CheckpointWeights(open_checkpoint(tmp_path))
+    scheme, shape = source.weight("m.weight")
+    assert shape == (32, 100)
+    made = dequantize(scheme, source.stored("m.weight"), shape)
+    np.testing.assert_array_equal(made, np.full((32, 100), (1 - 8) * 0.5))
 
 
 IN_ORDER: Final = np.repeat(np.arange(2, dtype=np.int32), GROUP)

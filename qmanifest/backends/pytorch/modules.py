@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor, nn
 
+from qmanifest.backends.base import beside_the_weight
 from qmanifest.backends.pytorch.ops import dequantize, quantized_matmul
 from qmanifest.backends.pytorch.rebuilding import by_row, rebuild
 from qmanifest.backends.pytorch.scheme_line import is_by_row
 from qmanifest.backends.pytorch.weight import QuantizedWeight
 from qmanifest.errors import BackendError
+from qmanifest.schemes.floats import PRE_QUANT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +25,10 @@ _MATRIX: Final = 2
 
 
 class _Quantized(nn.Module):
-    """Keeps the parts of a weight as buffers, named as in an MLX checkpoint."""
+    """Keeps the parts of a weight as buffers, named as in an MLX checkpoint.
+
+    Parts that have no bearing on the weight, such as scales of activations, are left.
+    """
 
     like: Tensor
     _weight: QuantizedWeight | None = None
@@ -36,9 +41,10 @@ class _Quantized(nn.Module):
                 f"a layer holds a weight of (rows, columns), found {list(weight.shape)}"
             )
         self.scheme, self.shape = weight.scheme, weight.shape
-        self.roles = tuple(weight.parts)
-        for role, part in weight.parts.items():
-            self.register_buffer(_BUFFERS.get(role, role), part)
+        beside = beside_the_weight(weight.scheme)
+        self.roles = tuple(role for role in weight.parts if role not in beside)
+        for role in self.roles:
+            self.register_buffer(_BUFFERS.get(role, role), weight.parts[role])
         # Empty: its dtype is what `module.half()` and the like change.
         like = torch.empty(0, dtype=dtype or weight.dtype, device=weight.device)
         self.register_buffer("like", like, persistent=False)
@@ -80,6 +86,7 @@ class QuantizedLinear(_Quantized):
     """
 
     bias: nn.Parameter | None
+    pre_quant_scale: Tensor | None
 
     def __init__(
         self, weight: QuantizedWeight, bias: Tensor | nn.Parameter | None = None
@@ -89,9 +96,15 @@ class QuantizedLinear(_Quantized):
         if bias is not None and not isinstance(bias, nn.Parameter):
             bias = nn.Parameter(bias)
         self.register_parameter("bias", bias)
+        self.register_buffer(PRE_QUANT.role, weight.parts.get(PRE_QUANT.role))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Multiply `(..., in_features)`; the result has the dtype of `x`."""
+        """Multiply `(..., in_features)`; the result has the dtype of `x`.
+
+        Inputs are first multiplied by `pre_quant_scale`, where that is stored.
+        """
+        if self.pre_quant_scale is not None:
+            x = x * self.pre_quant_scale.to(x.dtype)
         product = quantized_matmul(x, self.quantized_weight)
         return product if self.bias is None else product + self.bias.to(product.dtype)
 

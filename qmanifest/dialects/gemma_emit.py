@@ -1,0 +1,50 @@
+"""Writing a manifest in Gemma's words: one width, and a pattern for what differs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from qmanifest.dialects.claims import escaped
+from qmanifest.dialects.gemma_schemes import WIDTHS, gemma
+from qmanifest.errors import EmitError
+from qmanifest.families import GEMMA_TABLE
+
+if TYPE_CHECKING:
+    from qmanifest.manifest import Manifest
+
+BITS: Final = 4
+"""Bits of a code where nothing says them."""
+SUFFIX: Final = ".weight"
+"""What a module path lacks to be a tensor name."""
+
+
+def emit_gemma(manifest: Manifest) -> dict[str, Any]:
+    """Write the document of a manifest.
+
+    Raises:
+        EmitError: it has several models, or weights of another scheme.
+
+    """
+    if len(manifest.components) != 1:
+        raise EmitError("gemma describes one model")
+    (component,) = manifest.components
+    tables = [weight.names == GEMMA_TABLE.names for weight in component.weights]
+    for weight, table in zip(component.weights, tables, strict=True):
+        bits = weight.scheme.bits
+        if bits not in WIDTHS or weight.scheme != gemma(bits, table=table):
+            raise EmitError(f"gemma has no words for {weight.name!r}: {weight.scheme}")
+    widths = {weight.name: weight.scheme.bits for weight in component.weights}
+    usual = next(iter(widths.values()), BITS)
+    own = {
+        f"^{escaped(name.removesuffix(SUFFIX))}$": {"num_bits": bits}
+        for name, bits in widths.items()
+        if bits != usual
+    }
+    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+    return {
+        "quant_method": "gemma",
+        "num_bits": usual,
+        "quantize_embeddings": any(tables),
+        "module_quant_configs": own or None,
+        "modules_to_not_convert": kept or None,
+    }
