@@ -33,6 +33,11 @@ _OWN: Final = tuple(
     if role in family.own
 )
 _OWN_SUFFIXES: Final = tuple(suffix for suffix, _ in _OWN)
+_CODES: Final = tuple(
+    (family.codes, family) for family in OTHERS if family.codes and family.alone
+)
+"""Suffixes of codes that tell their family by themselves."""
+_CODES_SUFFIXES: Final = (*(suffix for suffix, _ in _CODES), ".compressed")
 
 
 def stem(name: str) -> str:
@@ -121,13 +126,19 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def bereft(self) -> dict[str, tuple[Family, TensorInfo]]:
-        """The weights whose codes are in no file, with a part that still is."""
+        """The weights whose codes are lost, with a part that is not.
+
+        They are in no file, or are stored as something that no codes are.
+        """
         found: dict[str, tuple[Family, TensorInfo]] = {}
         for name in self.index:
             if name.endswith(_OWN_SUFFIXES):
                 suffix, family = next(own for own in _OWN if name.endswith(own[0]))
                 weight = name.removesuffix(suffix) + family.names.stem_suffix
-                if family.names.name(weight, "codes") not in self.index:
+                codes = self.index.get(family.names.name(weight, "codes"))
+                plain = codes is not None and codes.dtype in DENSE
+                matrix = codes is not None and len(codes.shape) > 1
+                if weight not in self.stored and not (plain and matrix):
                     found.setdefault(weight, (family, self.index[name]))
         return found
 
@@ -183,7 +194,7 @@ def _family(
         beside = f"{name}.absmax" in index or f"{name}.quant_map" in index
         if len(tensor.shape) == 2 and beside:  # noqa: PLR2004 - a column
             return BNB4, name  # bytes that are viewed as floats
-        if not name.endswith((".W_q", ".compressed")):
+        if not name.endswith(_CODES_SUFFIXES):
             return None, name
     for family in BY_DTYPE.get(dtype, ()):
         weight = family.weight(name, dtype, index)
@@ -193,6 +204,18 @@ def _family(
         return METAL if f"{stem(name)}.qbiases" in index else MLX, name
     if dtype == "U8" and tensor.shape[1:] == (1,) and name.endswith(".weight"):
         return BNB4, name  # a column of bytes that has lost all beside it
+    return _misstored(name, index)
+
+
+def _misstored(name: str, index: TensorIndex) -> tuple[Family | None, str]:
+    """Find the family of codes whose dtype is none of it, by name and companions."""
+    if name.endswith(_CODES_SUFFIXES):
+        for suffix, family in _CODES:
+            weight = family.names.weight(name)
+            if name.endswith(suffix) and any(
+                part in index for part in family.names.of(weight)
+            ):
+                return family, weight
     return None, name
 
 

@@ -233,7 +233,7 @@ SCALED: Final = Family(
     (*F8, "U8", "I8", "I32", "I16"),
     ("scales",),
     alone=F8,
-    own=("global_scale",),
+    own=("scales", "global_scale"),
 )
 GEMMA: Final = Family(
     "gemma",

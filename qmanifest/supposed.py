@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from qmanifest.dialects.base import Place
 from qmanifest.dtypes import nbytes
 from qmanifest.families import DENSE, FAMILIES, GPT_OSS
+from qmanifest.findings import Severity
 from qmanifest.schemes import Opaque
 from qmanifest.tensors import TensorIndex, TensorInfo
 
@@ -67,7 +68,8 @@ def suppose(opened: Checkpoint, original: TensorIndex) -> Supposed | None:
     if manifest.components[0].weights:
         return None
     tables = opened.dialect.id in WITH_TABLES
-    chosen = _chosen(lower(original), original, tables=tables)
+    bare = lower(original)
+    chosen = _chosen(bare.component, original, tables=tables)
     found: dict[str, Sequence[TensorInfo]] = {}
     for family, dtype in _forms():
         left = {
@@ -77,8 +79,10 @@ def suppose(opened: Checkpoint, original: TensorIndex) -> Supposed | None:
             and _is_stacked(family) == (len(tensor.shape) > _MATRIX)
         }
         if left:
-            found |= _Trial(lower, original, family, dtype).stable(left, found)
-    component = lower(_index(original, found))
+            made = _Trial(lower, original, family, dtype).stable(left, found)
+            if made and lower(_index(original, found | made)).errors <= bare.errors:
+                found |= made
+    component = lower(_index(original, found)).component
     return Supposed(
         replace(manifest, components=(component,)),
         tuple(_sentences(component, chosen, tables=tables)),
@@ -98,18 +102,28 @@ def _is_stacked(family: Family) -> bool:
     return own or family is GPT_OSS or family.id.startswith("expert")
 
 
-def _lowering(opened: Checkpoint) -> Callable[[TensorIndex], Component] | None:
-    """Make a function of a dialect and its document: from tensors to a component."""
+class _Read(NamedTuple):
+    """What a dialect makes of some tensors."""
+
+    component: Component
+    errors: int
+
+
+def _lowering(opened: Checkpoint) -> Callable[[TensorIndex], _Read] | None:
+    """Make a function of a dialect and its document, from tensors to what it reads."""
     dialect, document, config = opened.dialect, opened.document, opened.config
     if dialect is None or document is None or config is None:
         return None
     raw = config.object or {}
     place = Place(config.file, (dialect.locate(raw) or ((),))[0])
 
-    def lower(index: TensorIndex) -> Component:
-        manifest = dialect.lower(document, place, {"": index}).manifest
-        (component,) = manifest.components
-        return component
+    def lower(index: TensorIndex) -> _Read:
+        lowered = dialect.lower(document, place, {"": index})
+        (component,) = lowered.manifest.components
+        levels = [each.problem.severity for each in lowered.defects]
+        return _Read(
+            component, sum(level in {None, Severity.ERROR} for level in levels)
+        )
 
     return lower
 
@@ -156,7 +170,7 @@ def _is_linear(name: str, tensor: TensorInfo) -> bool:
 class _Trial(NamedTuple):
     """One family of tensors, tried on the weights that no other fits."""
 
-    lower: Callable[[TensorIndex], Component]
+    lower: Callable[[TensorIndex], _Read]
     original: TensorIndex
     family: Family
     dtype: str
@@ -171,12 +185,12 @@ class _Trial(NamedTuple):
         }
         done: dict[str, Sequence[TensorInfo]] = {}
         for _ in range(ROUNDS):
-            component = self.lower(_index(self.original, {**found, **done, **made}))
-            read = {each.name: each for each in component.weights if _is_told(each)}
+            read = self.lower(_index(self.original, {**found, **done, **made}))
+            weights = {w.name: w for w in read.component.weights if _is_told(w)}
             again = {
-                name: tuple(_parts(read[name], shapes[name]))
+                name: tuple(_parts(weights[name], shapes[name]))
                 for name in made
-                if name in read
+                if name in weights
             }
             done |= {n: parts for n, parts in again.items() if parts == made[n]}
             made = {n: parts for n, parts in again.items() if parts and n not in done}

@@ -18,7 +18,6 @@ from qmanifest.dialects.auto_round_emit import emitted_values
 from qmanifest.dialects.auto_round_lower import lower_auto_round
 from qmanifest.dialects.auto_round_schemes import PACKINGS, Numbers
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -27,6 +26,7 @@ from qmanifest.dialects.base import (
     Raw,
 )
 from qmanifest.dialects.blocks import blocks, method_of
+from qmanifest.dialects.one_model import components
 from qmanifest.dialects.parsing import descend, emitted
 from qmanifest.dialects.tolerant import TolerantDocument
 
@@ -165,10 +165,6 @@ def _is_mlx(raw: Raw, keys: Keys, block: Raw) -> bool:
     return block.get("packing_format") == "mlx" and isinstance(said, dict)
 
 
-def _components(_document: AutoRoundConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _lower(document: AutoRoundConfig, place: Place, indexes: Indexes | None) -> Lowered:
     index = None if indexes is None else indexes.get("")
     return lower_auto_round(document, place, index)
@@ -184,7 +180,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=AutoRoundConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     decodes="most",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from qmanifest.dialects.auto_round_lower import DENSE_BITS, SUFFIX
 from qmanifest.dialects.auto_round_schemes import PACKINGS, words
+from qmanifest.dialects.one_model import only
 from qmanifest.errors import EmitError
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ def emitted_values(manifest: Manifest) -> dict[str, Any]:
         EmitError: a scheme, or the mixture of schemes, is none of a `.qweight`.
 
     """
-    if len(manifest.components) != 1:
-        raise EmitError("auto-round describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "auto-round")
     for packing in PACKINGS:
         said = _said(component, packing)
         if said:

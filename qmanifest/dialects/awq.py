@@ -16,7 +16,6 @@ from pydantic import Field
 from qmanifest.dialects.awq_lower import lower_awq
 from qmanifest.dialects.awq_schemes import BITS, VERSIONS
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -25,7 +24,8 @@ from qmanifest.dialects.base import (
     Raw,
 )
 from qmanifest.dialects.blocks import blocks, method_of
-from qmanifest.dialects.dynamic import SUFFIX, GroupSize, Override
+from qmanifest.dialects.dynamic import GroupSize, Override
+from qmanifest.dialects.one_model import components, modules_kept, only
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.errors import EmitError
@@ -123,18 +123,12 @@ def _is_awq(keys: Keys, block: Raw) -> bool:
     return not keys and "zero_point" in block and bool({"w_bit", "bits"} & {*block})
 
 
-def _components(_document: AwqConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _lower(document: AwqConfig, place: Place, indexes: Indexes | None) -> Lowered:
     return lower_awq(document, place, None if indexes is None else indexes.get(""))
 
 
 def _emit(manifest: Manifest) -> AwqConfig:
-    if len(manifest.components) != 1:
-        raise EmitError("awq describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "awq")
     schemes = {weight.scheme for weight in component.weights}
     if len(schemes) != 1:
         raise EmitError(f"awq has one scheme for all modules, not {len(schemes)}")
@@ -143,7 +137,7 @@ def _emit(manifest: Manifest) -> AwqConfig:
     version = next(same, None)
     if version is None:
         raise EmitError(f"awq has no words for {scheme}")
-    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+    kept = modules_kept(component)
     for weight in component.weights:
         for text in kept:
             if text in weight.name:
@@ -175,7 +169,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=AwqConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     decodes="most",

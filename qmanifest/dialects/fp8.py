@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from annotated_types import Gt
 from pydantic import Field
 
-from qmanifest.dialects.base import ComponentNames, Dialect, Keys, Place, Raw
+from qmanifest.dialects.base import Dialect, Keys, Raw
 from qmanifest.dialects.blocks import by_method
 from qmanifest.dialects.fp8_lower import lower
 from qmanifest.dialects.fp8_schemes import INPUTS
+from qmanifest.dialects.one_model import components, modules_kept, only
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.errors import EmitError
@@ -25,8 +26,6 @@ from qmanifest.schemes import Scaled
 if TYPE_CHECKING:
     from qmanifest.manifest import Manifest
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 DEFAULT_BLOCK: Final = (128, 128)
 """Outputs and inputs of a block where transformers finds no `weight_block_size`."""
 Positive: TypeAlias = Annotated[int, Gt(0)]
@@ -86,14 +85,8 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return by_method(raw, ("fp8",))
 
 
-def _components(_document: Fp8Config, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _emit(manifest: Manifest) -> Fp8Config:
-    if len(manifest.components) != 1:
-        raise EmitError("fp8 describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "fp8")
     said: set[tuple[int, int, str]] = set()
     for weight in component.weights:
         scheme = weight.scheme
@@ -107,7 +100,7 @@ def _emit(manifest: Manifest) -> Fp8Config:
         raise EmitError(f"fp8 has no words for blocks of {rows}x{columns}")
     parts = (part for weight in component.weights for part in weight.parts())
     static = any(p.role in INPUTS and not p.optional for p in parts)
-    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+    kept = modules_kept(component)
     document: dict[str, object] = {
         "quant_method": "fp8",
         "activation_scheme": "static" if static else "dynamic",
@@ -125,7 +118,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=Fp8Config,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=lower,
     emit=_emit,
     blocks=("quantization_config",),

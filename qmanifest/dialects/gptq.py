@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from qmanifest.dialects.base import ComponentNames, Dialect, Keys, Lowered, Place, Raw
+from qmanifest.dialects.base import Dialect, Keys, Lowered, Place, Raw
 from qmanifest.dialects.blocks import blocks, method_of
 from qmanifest.dialects.dynamic import GroupSize, Override
 from qmanifest.dialects.gptq_defects import defects_of
@@ -26,6 +26,7 @@ from qmanifest.dialects.gptq_schemes import (
     WORDS,
     Numbers,
 )
+from qmanifest.dialects.one_model import components
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.tolerant import TolerantDocument
 
@@ -164,10 +165,6 @@ def _is_gptq(keys: Keys, block: Raw) -> bool:
     return not keys and bool(widths) and bool({"desc_act", "damp_percent"} & {*block})
 
 
-def _components(_document: GptqConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _lower(document: GptqConfig, place: Place, indexes: Indexes | None) -> Lowered:
     index = None if indexes is None else indexes.get("")
     lowered = lower_gptq(document, place, index)
@@ -185,7 +182,7 @@ DIALECT: Final = Dialect(
     file_name="quantize_config.json",
     document=GptqConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     decodes="most",

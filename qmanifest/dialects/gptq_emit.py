@@ -14,6 +14,7 @@ from qmanifest.dialects.gptq_schemes import (
     Numbers,
     scheme_of,
 )
+from qmanifest.dialects.one_model import only
 from qmanifest.errors import EmitError
 from qmanifest.schemes import Integer
 
@@ -29,9 +30,7 @@ def emitted_values(manifest: Manifest) -> dict[str, Any]:
         EmitError: a scheme, or the mixture of schemes, is none of GPTQ's.
 
     """
-    if len(manifest.components) != 1:
-        raise EmitError("gptq describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "gptq")
     numbers: dict[str, Numbers] = {}
     layouts: tuple[str, ...] = (V1, V2, PLANES)
     for weight in component.weights:

@@ -12,7 +12,6 @@ from annotated_types import Gt
 from pydantic import Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -21,24 +20,22 @@ from qmanifest.dialects.base import (
     Raw,
 )
 from qmanifest.dialects.blocks import by_method
-from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.one_model import components, keeps, modules_kept, only
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.dtypes import FLOAT
 from qmanifest.errors import EmitError
 from qmanifest.families import METAL, MLX
-from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax, read_by
+from qmanifest.patterns import Syntax
 from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
+    from qmanifest.dialects.claims import Claim
     from qmanifest.evidence import Found
     from qmanifest.manifest import Entry
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 KEEPS: Final = "modules_to_not_convert"
 
 
@@ -62,22 +59,8 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return by_method(raw, ("metal",))
 
 
-def _components(_document: MetalConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _claims(document: MetalConfig) -> list[Claim]:
-    return [
-        Claim(
-            (KEEPS, number),
-            Pattern(text, Syntax.BOUNDARY),
-            "keep",
-            Severity.NOTE,
-            SUFFIX,
-            *read_by("metal", KEEPS),
-        )
-        for number, text in enumerate(document.modules_to_not_convert or ())
-    ]
+    return keeps("metal", KEEPS, document.modules_to_not_convert, Syntax.BOUNDARY)
 
 
 def _lower(document: MetalConfig, place: Place, indexes: Indexes | None) -> Lowered:
@@ -96,9 +79,7 @@ def _lower(document: MetalConfig, place: Place, indexes: Indexes | None) -> Lowe
 
 
 def _emit(manifest: Manifest) -> MetalConfig:
-    if len(manifest.components) != 1:
-        raise EmitError("metal describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "metal")
     schemes = {weight.scheme for weight in component.weights}
     if len(schemes) != 1:
         raise EmitError(f"metal has one scheme for all modules, not {len(schemes)}")
@@ -109,9 +90,7 @@ def _emit(manifest: Manifest) -> MetalConfig:
         "quant_method": "metal",
         "bits": scheme.bits,
         "group_size": scheme.group_size,
-        "modules_to_not_convert": [
-            each.name.removesuffix(SUFFIX) for each in component.kept
-        ],
+        "modules_to_not_convert": modules_kept(component),
     }
     return emitted(MetalConfig, document)
 
@@ -122,7 +101,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=MetalConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from pydantic import Field
 
-from qmanifest.dialects.base import ComponentNames, Dialect, Keys, Place, Raw
+from qmanifest.dialects.base import Dialect, Keys, Raw
 from qmanifest.dialects.blocks import blocks, method_of
 from qmanifest.dialects.modelopt_lower import lower
 from qmanifest.dialects.modelopt_schemes import ALGORITHMS, Scales, scheme_of
+from qmanifest.dialects.one_model import components, modules_kept, only
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.errors import EmitError
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from qmanifest.spreads import Form
     from qmanifest.tensors import Shape
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 Names: TypeAlias = Annotated[tuple[str, ...] | None, Field(strict=False)]
 
 
@@ -94,20 +93,14 @@ def _is_modelopt(block: Raw) -> bool:
     return named or ("quant_algo" in block and "config_groups" in block)
 
 
-def _components(_document: ModeloptConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _emit(manifest: Manifest) -> ModeloptConfig:
-    if len(manifest.components) != 1:
-        raise EmitError("modelopt describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "modelopt")
     schemes = {weight.scheme for weight in component.weights}
     for algorithm in ALGORITHMS:
         for scheme in schemes:
             group = scheme.group_size or None
             if len(schemes) == 1 and scheme == _plain(algorithm, group, scheme):
-                kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+                kept = modules_kept(component)
                 document: dict[str, object] = {
                     "quant_algo": algorithm,
                     "kv_cache_quant_algo": None,
@@ -132,7 +125,7 @@ DIALECT: Final = Dialect(
     file_name="hf_quant_config.json",
     document=ModeloptConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=lower,
     emit=_emit,
     blocks=("quantization",),

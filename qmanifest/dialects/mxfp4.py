@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -23,25 +22,23 @@ from qmanifest.dialects.base import (
     Raw,
 )
 from qmanifest.dialects.blocks import by_method
-from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.one_model import components, keeps, modules_kept, only
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
 from qmanifest.errors import EmitError
 from qmanifest.families import GPT_OSS
-from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax, read_by
+from qmanifest.patterns import Syntax
 from qmanifest.schemes.floats import mxfp4
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from qmanifest.dialects.claims import Claim
     from qmanifest.evidence import Found
     from qmanifest.manifest import Entry
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 KEEPS: Final = "modules_to_not_convert"
 EXPERTS: Final = ".experts."
 """What the names of experts hold."""
@@ -64,23 +61,9 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return by_method(raw, ("mxfp4",))
 
 
-def _components(_document: Mxfp4Config, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _claims(document: Mxfp4Config) -> list[Claim]:
     """List the modules that stay 16-bit, as transformers reads them."""
-    return [
-        Claim(
-            (KEEPS, number),
-            Pattern(text, Syntax.BOUNDARY),
-            "keep",
-            Severity.NOTE,
-            SUFFIX,
-            *read_by("mxfp4", KEEPS),
-        )
-        for number, text in enumerate(document.modules_to_not_convert or ())
-    ]
+    return keeps("mxfp4", KEEPS, document.modules_to_not_convert, Syntax.BOUNDARY)
 
 
 def _lower(document: Mxfp4Config, place: Place, indexes: Indexes | None) -> Lowered:
@@ -108,13 +91,11 @@ def _without_codes(names: Collection[str], place: Place) -> Iterator[Weight]:
 
 
 def _emit(manifest: Manifest) -> Mxfp4Config:
-    if len(manifest.components) != 1:
-        raise EmitError("mxfp4 describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "mxfp4")
     for weight in component.weights:
         if weight.scheme != SCHEME:
             raise EmitError(f"mxfp4 has no words for {weight.name!r}: {weight.scheme}")
-    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+    kept = modules_kept(component)
     document = {"quant_method": "mxfp4", "modules_to_not_convert": kept}
     return emitted(Mxfp4Config, document)
 
@@ -125,7 +106,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=Mxfp4Config,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),

@@ -87,6 +87,14 @@ class ListedConfig(UndecodedConfig):
         return True
 
 
+def _parts(name: str, found: Found, index: TensorIndex) -> Parts:
+    """Find the stored parts of a weight."""
+    names = found.family.names
+    named = {role: index.get(names.name(name, role)) for role, _ in names.suffixes}
+    stored = {role: part for role, part in named.items() if part is not None}
+    return {**stored, "codes": found.codes}
+
+
 D = TypeVar("D", bound=UndecodedConfig)
 MakeScheme: TypeAlias = "Callable[[D, str, Parts], Opaque]"
 """Makes the scheme of a weight: the document, its name and its parts as stored."""
@@ -124,11 +132,7 @@ def undecoded(
         def weight(name: str, found: Found, entry: Entry | None) -> Weight | None:
             if index is None or found.family is not family:
                 return None
-            parts = {"codes": found.codes}
-            for role, _ in family.names.suffixes:
-                tensor = index.get(family.names.name(name, role))
-                if tensor is not None:
-                    parts[role] = tensor
+            parts = _parts(name, found, index)
             pointer = entry.pointer if entry else place.pointer()
             return Weight(name, make(said, name, parts), pointer, names=family.names)
 

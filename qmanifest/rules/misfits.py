@@ -121,10 +121,12 @@ def bereft(store: Store) -> Iterator[Problem]:
     """Report weights of which scales are stored and codes are not."""
     for weight, (family, part) in store.evidence.bereft.items():
         codes = family.names.name(weight, "codes")
-        if store.complete:
+        stored = store.index.get(codes)
+        if store.complete or stored is not None:
+            lost = "in no safetensors file" if stored is None else f"stored {stored}"
             yield Problem(
                 f"{part.name!r} ({part}) is stored, as {family.title} has it, and the "
-                f"codes {codes!r} that it serves are in no safetensors file",
+                f"codes {codes!r} that it serves are {lost}",
                 (
                     Location(part.file, tensor=codes),
                     Location(part.file, tensor=part.name),

@@ -52,6 +52,17 @@ def test_dialects(run: Run) -> None:
     assert run("dialects", "--format", "json") == 0
     assert [each["id"] for each in run.json] == [dialect.id for dialect in DIALECTS]
     assert run.json[0]["file_name"] == "quant_config.json"
+    for each, dialect in zip(run.json, DIALECTS, strict=True):
+        assert each["read"] is True
+        assert (each["emit"], each["decode"]) == (dialect.emits, dialect.decodes)
+
+
+def test_dialects_say_what_is_done_with_them(run: Run) -> None:
+    assert run("dialects") == 0
+    lines = {line.split()[0]: line for line in run.out.splitlines()}
+    assert " read, emit, decode " in lines["mlx"]
+    assert " read, emit, decode most " in lines["gptq"]
+    assert " read, no values " in lines["exl3"]
 
 
 def test_schema_lists_and_prints(run: Run) -> None:
