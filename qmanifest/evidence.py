@@ -34,7 +34,9 @@ _OWN: Final = tuple(
 )
 _OWN_SUFFIXES: Final = tuple(suffix for suffix, _ in _OWN)
 _CODES: Final = tuple(
-    (family.codes, family) for family in OTHERS if family.codes and family.alone
+    (family.codes, family)
+    for family in OTHERS
+    if family.codes.startswith(".") and family.alone
 )
 """Suffixes of codes that tell their family by themselves."""
 _CODES_SUFFIXES: Final = (*(suffix for suffix, _ in _CODES), ".compressed")
@@ -185,14 +187,18 @@ class Evidence(msgspec.Struct, frozen=True, dict=True):
         return None
 
 
+def _has_blocks(name: str, index: TensorIndex) -> bool:
+    """Whether a tensor has beside it what bitsandbytes stores of blocks."""
+    return f"{name}.absmax" in index or f"{name}.quant_map" in index
+
+
 def _family(
     name: str, tensor: TensorInfo, index: TensorIndex
 ) -> tuple[Family | None, str]:
     """Find the family that a tensor holds codes of, and the weight they are of."""
     dtype = tensor.dtype
     if dtype in DENSE:
-        beside = f"{name}.absmax" in index or f"{name}.quant_map" in index
-        if len(tensor.shape) == 2 and beside:  # noqa: PLR2004 - a column
+        if tensor.shape[1:] == (1,) and _has_blocks(name, index):
             return BNB4, name  # bytes that are viewed as floats
         if not name.endswith(_CODES_SUFFIXES):
             return None, name

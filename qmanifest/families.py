@@ -282,6 +282,27 @@ VPTQ: Final = Family(
     ("centroids",),
     own=("centroids",),
 )
+SPQR: Final = Family(
+    "spqr",
+    "SpQR",
+    _parts(
+        ".dense_weights",
+        row_offsets=".row_offsets",
+        col_vals=".col_vals",
+        in_perm=".in_perm",
+    ),
+    ("I64",),
+    alone=("I64",),
+    own=("col_vals", "in_perm"),
+)
+HIGGS: Final = Family(
+    "higgs",
+    "HIGGS",
+    _parts(".weight", scales=".scales", tables=".tables", tables2=".tables2"),
+    ("I16",),
+    ("tables", "tables2"),
+    own=("tables", "tables2"),
+)
 PRUNED: Final = Family(
     "pruned",
     "compressed-tensors, pruned",
@@ -434,7 +455,7 @@ EXL3: Final = Family(
 MLX: Final = Family("mlx", "MLX", MLX_NAMES, WORDS, ("scales",), alone=("U32",))
 
 FAMILIES: Final = (
-    *(GEMMA, GEMMA_TABLE, AQLM, VPTQ),
+    *(GEMMA, GEMMA_TABLE, AQLM, VPTQ, SPQR, HIGGS),
     *(GPTQ, MARLIN, PACKED, BNB4, BNB8, BLOCK_FP8, OWN_FP8, MISTRAL_FP8, SCALED),
     *(EXPERT_FP8, EXPERT_SCALED, GPT_OSS),
     *(*TORCHAO, HQQ, QUANTO_PACKED, QUANTO, EXL2, EXL3, PRUNED),
@@ -445,3 +466,8 @@ FAMILIES: Final = (
 def is_turned(names: PartNames) -> bool:
     """Whether weights of these names are `(..., in, out)` in the 16-bit model."""
     return any(each.turned and each.names == names for each in FAMILIES)
+
+
+def swapped(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Exchange the last two axes, if there are two."""
+    return (*shape[:-2], *reversed(shape[-2:]))

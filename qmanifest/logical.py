@@ -67,7 +67,7 @@ def _confirmed(weight: Weight, said: Shape, codes: TensorInfo) -> Shape:
 
 def _narrowed(weight: Weight, whole: Shape, codes: TensorInfo, store: Store) -> Shape:
     """Take off the largest shape what only pads its rows."""
-    if not _fits(weight, (*whole[:-1], whole[-1] - 1), codes):
+    if not whole or not _fits(weight, (*whole[:-1], whole[-1] - 1), codes):
         return whole
     narrower = (
         (*whole[:-1], inputs)

@@ -134,9 +134,14 @@ class Sizes:
     def bits_per_weight(self) -> Fraction | None:
         """Exact bits per quantized parameter, companions included; None without any.
 
-        A weight whose code width nothing says is left out on both sides.
+        A weight whose parameters nothing tells is left out on both sides.
         """
-        rows = [row for row in self.rows if not row.kept and row.bits]
+        told = {(row.component, row.weight) for row in self.rows if row.parameters}
+        rows = [
+            row
+            for row in self.rows
+            if not row.kept and (row.component, row.weight) in told
+        ]
         return _ratio(rows, sum(row.parameters for row in rows))
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.errors import BackendError
-from qmanifest.families import is_turned
+from qmanifest.families import is_turned, swapped
 from qmanifest.logical import logical_shape
 from qmanifest.packings.arrays import Stored, to_array
 from qmanifest.reading.tensor_bytes import read_tensor
@@ -64,10 +64,17 @@ class CheckpointWeights:
         """Give the scheme and the logical shape, `(out_features, in_features)`.
 
         Raises:
-            BackendError: the weight is absent or not stored as its scheme says.
+            BackendError: the weight is absent or not stored as its scheme says, or
+                something is stored beside it that changes what the layer computes and
+                is not decoded.
 
         """
         weight = self._find(name)
+        changed = self.companion(name, *_NOT_DECODED)
+        if changed is not None:
+            raise BackendError(
+                f"{changed.name!r} changes what the layer computes, and is not decoded"
+            )
         shape = logical_shape(weight, self.store)
         if shape is None:
             codes = self.store.index.get(weight.codes)
@@ -92,15 +99,9 @@ class CheckpointWeights:
         """Find the stored parts of a weight, by role, without reading them.
 
         Raises:
-            BackendError: a part is in no file, or one is stored that changes what the
-                layer computes and is not decoded.
+            BackendError: a part is in no file.
 
         """
-        changed = self.companion(name, *_NOT_DECODED)
-        if changed is not None:
-            raise BackendError(
-                f"{changed.name!r} changes what the layer computes, and is not decoded"
-            )
         parts = {}
         for part in self._find(name).parts():
             tensor = self.store.index.get(part.name)
@@ -139,8 +140,7 @@ class CheckpointWeights:
 
         """
         _, shape = self.weight(name)
-        turned = (*shape[:-2], shape[-1], shape[-2])
-        return turned if self.is_turned(name) else shape
+        return swapped(shape) if self.is_turned(name) else shape
 
     def stored(self, name: str) -> dict[str, Stored]:
         """Read the parts of a weight, by role.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from qmanifest.dimensions import hidden_size, in_features
-from qmanifest.families import DENSE
+from qmanifest.families import DENSE, is_turned, swapped
 from qmanifest.findings import Location
 from qmanifest.reading.config_file import MODEL_CONFIG
 
@@ -49,7 +49,8 @@ def witness(
     if original is not None and original.shape and original.dtype in DENSE:
         at = Location(original.file, tensor=original.name)
         said = f"the 16-bit original ({original})"
-        return Witness(original.shape[-1], original.shape, said, at)
+        shape = swapped(original.shape) if is_turned(weight.names) else original.shape
+        return Witness(shape[-1], shape, said, at)
     known = in_features(weight.name, model_of(checkpoint, component) or {})
     if known is None:
         return None

@@ -97,15 +97,13 @@ def _original_shapes(
     component: Component, index: TensorIndex
 ) -> dict[str, tuple[str, Shape]]:
     """Read shapes off the 16-bit model, which may have inputs before outputs."""
-    from qmanifest.families import is_turned
+    from qmanifest.families import is_turned, swapped
 
     turned = {w.name for w in component.weights if is_turned(w.names)}
     return {
         name: (
             tensor.dtype,
-            (*tensor.shape[:-2], *reversed(tensor.shape[-2:]))
-            if name in turned
-            else tensor.shape,
+            swapped(tensor.shape) if name in turned else tensor.shape,
         )
         for name, tensor in index.items()
     }

@@ -71,7 +71,8 @@ def size(
 ) -> None:
     """Count the bytes that are promised, and stored.
 
-    A config with shapes needs no weights at all; else --shapes or PATH has them.
+    A config with shapes needs no weights at all; else --shapes or PATH has them. Of a
+    config that names no weights, with --shapes: what its format would make of them.
     """
     from qmanifest.cli.size_view import SizeView, as_json, notes_of, tables_of
     from qmanifest.cli.tables import say_markdown, say_tables

@@ -51,7 +51,7 @@ def _told(
 ) -> Iterator[list[str]]:
     """Tell what one component says of a tensor: that it is quantized, or kept."""
     for weight in component.weights:
-        if tensor in {part.name for part in weight.parts()}:
+        if tensor in {weight.name, *(part.name for part in weight.parts())}:
             yield _quantized(checkpoint, component, weight)
     for kept in component.kept:
         if kept.name == tensor:
@@ -71,7 +71,8 @@ def _quantized(
     rows = [("part", "promised", "stored")]
     for spec in weight.parts(shape):
         stored = index_of(checkpoint, component).get(spec.name)
-        rows.append((f"{spec.role} {spec.name!r}", _promise(spec), _where(stored)))
+        there = "optional" if spec.optional and stored is None else _where(stored)
+        rows.append((f"{spec.role} {spec.name!r}", _promise(spec), there))
     return [
         *_head(checkpoint, component, weight.name, weight.pointer, "quantized"),
         f"scheme:     {weight.scheme}",
@@ -118,19 +119,27 @@ def _shape(
     checkpoint: Checkpoint, component: Component, weight: Weight
 ) -> tuple[Shape | None, str]:
     """Find a weight's logical shape, and say what it is known from."""
+    from qmanifest.errors import BackendError
+    from qmanifest.logical import logical_shape
     from qmanifest.witness import witness
 
     stored = index_of(checkpoint, component).get(weight.codes)
     known = witness(checkpoint, component, weight)
     if known is not None and known.shape is not None:
         return known.shape, f"{list(known.shape)}, by {known.said_by}"
-    logical = None if stored is None else weight.logical(stored)
+    store = checkpoint.stores.get(component.name)
+    try:
+        logical = None if store is None else logical_shape(weight, store)
+    except BackendError as error:
+        return None, f"not known: {error}"
     if logical is None:
         return None, "not known"
-    if known is not None:
+    if known is not None and len(logical) > 1:
         shape = (*logical[:-1], known.in_features)
         return shape, f"{list(shape)}, by {known.said_by}"
-    return logical, f"{list(logical)}, by the stored codes at the promised bits"
+    beside = weight.logical(stored) != logical if stored else False
+    by = "what is stored beside the codes" if beside else "the stored codes"
+    return logical, f"{list(logical)}, by {by} at the promised bits"
 
 
 def _promise(spec: TensorSpec) -> str:

@@ -47,7 +47,7 @@ def unpack(
     component: ComponentOption = None,
     dtype: Annotated[
         Dtype | None,
-        typer.Option(help="Of all floats; without it weights are as their scales."),
+        typer.Option(help="Of all floats; without it each weight has its format's."),
     ] = None,
     shard_size: ShardSizeOption = "5GB",
     force: ForceOption = False,

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from qmanifest.writing.shards import Progress, ShardPlan
 
 METADATA: Final = {"format": "mlx"}
-"""What loaders of this layout look for in a header."""
-
+"""What loaders of MLX's layout look for in a header."""
+PLAIN: Final = {"format": "pt"}
+"""What loaders of other layouts look for."""
 
 T = TypeVar("T")
 
@@ -85,6 +86,7 @@ def write_models(
     shard_size: int,
     configs: Sequence[tuple[str, str]],
     progress: Progress | None = None,
+    metadata: Mapping[str, str] = METADATA,
 ) -> None:
     """Write shards and indexes, remove what they replace, and then the configs.
 
@@ -97,6 +99,7 @@ def write_models(
         shard_size: most tensor bytes of a shard.
         configs: names and texts of the configs, written in this order.
         progress: told about the bytes of all models together.
+        metadata: of every header.
 
     Raises:
         WriteError: shards of another model are in the folder, or a file cannot be
@@ -114,7 +117,7 @@ def write_models(
     ) as done:
         for (model, plans), work in zip(planned, works, strict=True):
             data = partial(_data, model.maker, work, done)
-            write_shards(out, plans, data, METADATA, shifted(progress, before, total))
+            write_shards(out, plans, data, metadata, shifted(progress, before, total))
             write_index(out, plans, model.parameters, model.stem)
             remove_stale(out, model.stem, written_files(plans, model.stem))
             before += _nbytes(plans)

@@ -13,7 +13,13 @@ from qmanifest.converting.ahead import Work, cut_rows, largest_block
 from qmanifest.converting.blocks import read_rows, read_stored
 from qmanifest.converting.computing import dense_bytes
 from qmanifest.converting.dense import cast, dtype_code, is_float
-from qmanifest.converting.output import Model, require_free, write_models
+from qmanifest.converting.output import (
+    METADATA,
+    PLAIN,
+    Model,
+    require_free,
+    write_models,
+)
 from qmanifest.converting.sound import refuse, require_sound
 from qmanifest.converting.targets import scaled_inputs, weight_dtype
 from qmanifest.converting.unpackable import require_input_scale, undeclared, undecoded
@@ -90,7 +96,14 @@ def unpack_checkpoint(
         shard_size=shard_size,
         configs=_configs(opened),
         progress=progress,
+        metadata=METADATA if _is_mlx(opened) else PLAIN,
     )
+
+
+def _is_mlx(opened: Checkpoint) -> bool:
+    """Whether every weight lies in MLX's layout."""
+    weights = opened.manifest.weights() if opened.manifest else ()
+    return all(isinstance(weight.scheme, ROW_SCHEMES) for _, weight in weights)
 
 
 def _configs(opened: Checkpoint) -> list[tuple[str, str]]:

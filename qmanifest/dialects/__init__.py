@@ -43,6 +43,9 @@ _LINES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("gemma", ("gemma",)),
     ("aqlm", ("aqlm",)),
     ("vptq", ("vptq",)),
+    ("spqr", ("spqr",)),
+    ("higgs", ("higgs",)),
+    ("bitnet", ("bitnet",)),
 )
 """Id of a dialect, whose module is called like it, and words that its configs have."""
 IDS: Final = tuple(dialect_id for dialect_id, _ in _LINES)

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from annotated_types import Ge, Gt, Le
 from pydantic import Field
 
-from qmanifest.dialects.claims import Claim
-from qmanifest.dialects.undecoded import SUFFIX, UndecodedConfig, undecoded
-from qmanifest.dialects.unused import unused_entry
+from qmanifest.dialects.undecoded import UndecodedConfig, kept, undecoded
 from qmanifest.dtypes import FLOAT
 from qmanifest.families import AQLM
-from qmanifest.patterns import Pattern, Syntax
 from qmanifest.schemes import Dim, Opaque, OpaquePart
 
 if TYPE_CHECKING:
+    from qmanifest.dialects.claims import Claim
     from qmanifest.dialects.undecoded import Parts
     from qmanifest.tensors import TensorIndex
 
@@ -50,18 +48,8 @@ class AqlmConfig(UndecodedConfig):
     """Parameters that stay 16-bit, by their whole names."""
 
     def claims(self, index: TensorIndex | None) -> list[Claim]:
-        """List what stays 16-bit: parameters, or modules as transformers reads them."""
-        return [
-            Claim(
-                (KEEPS, number),
-                Pattern(text, Syntax.EXACT if whole else Syntax.BOUNDARY),
-                "keep",
-                unused_entry(text, index),
-                "" if whole else SUFFIX,
-            )
-            for number, text in enumerate(self.linear_weights_not_to_quantize or ())
-            for whole in (text.endswith((SUFFIX, ".bias")),)
-        ]
+        """List what stays 16-bit."""
+        return kept(KEEPS, self.linear_weights_not_to_quantize, index)
 
     def every_linear(self) -> bool:
         """Whether every linear layer is quantized that no line keeps."""

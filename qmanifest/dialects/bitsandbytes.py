@@ -53,7 +53,7 @@ class BitsAndBytesConfig(TolerantDocument):
     """A second copy that transformers writes."""
     mirrored_4bit: bool | None = Field(default=None, alias="_load_in_4bit")
     """A second copy that transformers writes."""
-    llm_int8_threshold: float | None = Field(default=None, strict=False)
+    llm_int8_threshold: float | None = None
     llm_int8_skip_modules: Annotated[tuple[str, ...] | None, Field(strict=False)] = None
     """Modules that stay 16-bit; null stands for the head."""
     llm_int8_enable_fp32_cpu_offload: bool | None = None

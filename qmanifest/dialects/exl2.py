@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import Field
-
 from qmanifest.dialects.undecoded import UndecodedConfig, undecoded
 from qmanifest.families import EXL2
 from qmanifest.schemes import Dim, Opaque, OpaquePart
@@ -28,7 +26,7 @@ class Exl2Config(UndecodedConfig):
     """The document exactly as stored."""
 
     version: str | None = None
-    bits: float | None = Field(default=None, strict=False)
+    bits: float | None = None
     """Bits of a weight, on average."""
     head_bits: int | None = None
     """Bits of the head's weights."""

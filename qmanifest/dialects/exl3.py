@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import Field
-
 from qmanifest.dialects.undecoded import UndecodedConfig, undecoded
 from qmanifest.families import EXL3
 from qmanifest.schemes import Dim, Opaque, OpaquePart
@@ -25,9 +23,9 @@ class Exl3Config(UndecodedConfig):
     """The document exactly as stored."""
 
     version: str | None = None
-    bits: float | None = Field(default=None, strict=False)
+    bits: float | None = None
     """Bits of a weight, on average."""
-    head_bits: float | None = Field(default=None, strict=False)
+    head_bits: float | None = None
     """Bits of the head's weights."""
     calibration: dict[str, Any] | None = None
     """How much text was run: `rows` and `cols`."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -25,6 +24,7 @@ from qmanifest.dialects.base import (
 from qmanifest.dialects.blocks import by_method
 from qmanifest.dialects.gemma_emit import BITS, emit_gemma
 from qmanifest.dialects.gemma_lower import lower_gemma
+from qmanifest.dialects.one_model import components
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.tolerant import TolerantDocument
 
@@ -69,10 +69,6 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return by_method(raw, ("gemma",))
 
 
-def _components(_document: GemmaConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _lower(document: GemmaConfig, place: Place, indexes: Indexes | None) -> Lowered:
     return lower_gemma(document, place, None if indexes is None else indexes.get(""))
 
@@ -87,7 +83,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=GemmaConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),

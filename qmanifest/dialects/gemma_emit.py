@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from qmanifest.dialects.claims import escaped
 from qmanifest.dialects.gemma_schemes import WIDTHS, gemma
+from qmanifest.dialects.one_model import SUFFIX, modules_kept, only
 from qmanifest.errors import EmitError
 from qmanifest.families import GEMMA_TABLE
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
 BITS: Final = 4
 """Bits of a code where nothing says them."""
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 
 
 def emit_gemma(manifest: Manifest) -> dict[str, Any]:
@@ -25,9 +24,7 @@ def emit_gemma(manifest: Manifest) -> dict[str, Any]:
         EmitError: it has several models, or weights of another scheme.
 
     """
-    if len(manifest.components) != 1:
-        raise EmitError("gemma describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "gemma")
     tables = [weight.names == GEMMA_TABLE.names for weight in component.weights]
     for weight, table in zip(component.weights, tables, strict=True):
         bits = weight.scheme.bits
@@ -40,11 +37,10 @@ def emit_gemma(manifest: Manifest) -> dict[str, Any]:
         for name, bits in widths.items()
         if bits != usual
     }
-    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
     return {
         "quant_method": "gemma",
         "num_bits": usual,
         "quantize_embeddings": any(tables),
         "module_quant_configs": own or None,
-        "modules_to_not_convert": kept or None,
+        "modules_to_not_convert": modules_kept(component) or None,
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.claims import Claim
 from qmanifest.dialects.gemma_schemes import WIDTHS, gemma
+from qmanifest.dialects.one_model import SUFFIX
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.unused import unused_entry
 from qmanifest.families import GEMMA, GEMMA_TABLE, SCALED
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from qmanifest.manifest import Entry
     from qmanifest.tensors import TensorIndex
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 KEEPS: Final = "modules_to_not_convert"
 OWN: Final = "module_quant_configs"
 

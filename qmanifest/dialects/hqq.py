@@ -24,7 +24,7 @@ from qmanifest.dialects.base import (
 )
 from qmanifest.dialects.blocks import by_method
 from qmanifest.dialects.claims import Claim
-from qmanifest.dialects.hqq_schemes import BITS, scheme_of
+from qmanifest.dialects.hqq_schemes import AXES, BITS, scheme_of
 from qmanifest.dialects.parsing import emitted
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.tolerant import TolerantDocument
@@ -114,7 +114,7 @@ def _defects(document: HqqConfig, place: Place) -> Iterator[Defect]:
         if bits not in BITS or isinstance(bits, bool):
             reason = f"hqq has nbits {', '.join(map(str, BITS))}; found {bits!r}"
             yield place.defect(DefectKind.IMPOSSIBLE_SCHEME, reason, *parts, "nbits")
-        if axis not in {0, 1, None}:
+        if axis is not None and (type(axis) is not int or axis not in AXES):
             reason = f"axis is 0 or 1; found {axis!r}"
             yield place.defect(DefectKind.INVALID_VALUE, reason, *parts, "axis")
         if group is not None and (type(group) is not int or group <= 0 or group % 8):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 BITS: Final = (1, 1.58, 2, 3, 4, 5, 6, 8)
 """Widths that HQQ has. 1.58 are three values, stored in 2 bits."""
+AXES: Final = (0, 1)
+"""Axes of the table of blocks."""
 TERNARY: Final = 1.58
 WORDS: Final = {3: "i32-split-high"}
 """Layouts of the widths that do not lie in bytes."""
@@ -49,9 +51,9 @@ def scheme_of(
     if codes.dtype in FLOAT or own.get("channel_wise") is False:
         return _opaque(bits, codes)
     group, axis = own.get("group_size"), own.get("axis")
-    if axis is None:
+    if type(axis) is not int or axis not in AXES:
         axis = 0 if scales is not None and scales.shape[:1] == (1,) else 1
-    if group is None:
+    if type(group) is not int or group <= 0:
         group = _whole(bits, pack, axis, codes)
     return Integer(
         bits,

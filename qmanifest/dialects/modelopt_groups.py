@@ -28,8 +28,8 @@ def group_size_of(document: ModeloptConfig) -> object:
     """Read the inputs of a group: said plainly, or by all groups of `config.json`."""
     if document.group_size is not None:
         return document.group_size
-    sizes = {_weights(group).get("group_size") for group in _groups(document).values()}
-    return sizes.pop() if len(sizes) == 1 else None
+    sizes = [_weights(group).get("group_size") for group in _groups(document).values()]
+    return sizes[0] if sizes and all(size == sizes[0] for size in sizes) else None
 
 
 def group_defects(document: ModeloptConfig, place: Place) -> Iterator[Defect]:

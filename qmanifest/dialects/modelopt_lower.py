@@ -88,7 +88,8 @@ def _defects(document: ModeloptConfig, place: Place) -> Iterator[Defect]:
             f"quant_algo is {MIXED}, and no quantized_layers say what is mixed",
             "quant_algo",
         )
-    algorithms = {document.algorithm(), *(o.get("quant_algo") for o in layers.values())}
+    algorithms = {document.algorithm()}
+    algorithms |= {str(own.get("quant_algo")) for own in layers.values()}
     if LOW_RANK in algorithms:
         yield place.defect(
             DefectKind.IMPOSSIBLE_SCHEME,
@@ -111,7 +112,7 @@ def _said(
             expected=", ".join(sorted({*ALGORITHMS, MIXED})),
             actual=algorithm,
         )
-    elif "NVFP4" in name and group not in {None, NVFP4_GROUP}:
+    elif "NVFP4" in name and group is not None and group != NVFP4_GROUP:
         yield place.defect(
             DefectKind.IMPOSSIBLE_SCHEME,
             f"{name} has group_size {NVFP4_GROUP} only; found {group!r}",

@@ -75,18 +75,21 @@ def _lower(document: Mxfp4Config, place: Place, indexes: Indexes | None) -> Lowe
     index = None if indexes is None else indexes.get("")
     saying = Saying(_claims(document), every_linear=True)
     component, defects = lower_stored(saying, place, index, make)
-    lost = tuple(_without_codes(index or (), place))
+    stored = {weight.name for weight in component.weights}
+    lost = tuple(_without_codes(index or (), stored, place))
     component = replace(component, weights=(*component.weights, *lost))
     found = (*defects, *document.unknown(place))
     return Lowered(Manifest("mxfp4", place.file, (component,)), found)
 
 
-def _without_codes(names: Collection[str], place: Place) -> Iterator[Weight]:
-    """Find the experts of which scales are stored, and no blocks."""
+def _without_codes(
+    names: Collection[str], stored: Collection[str], place: Place
+) -> Iterator[Weight]:
+    """Find the experts of which scales are stored, and no blocks of bytes."""
     parts = GPT_OSS.names
     for name in names:
         weight = name.removesuffix(parts.name("", "scales"))
-        if weight != name and EXPERTS in name and weight + GPT_OSS.codes not in names:
+        if weight != name and EXPERTS in name and weight not in stored:
             yield Weight(weight, SCHEME, place.pointer(), names=parts)
 
 

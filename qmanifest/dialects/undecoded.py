@@ -7,12 +7,11 @@ lists what stays 16-bit, that list is matched.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import ConfigDict, Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Document,
     Indexes,
@@ -23,6 +22,7 @@ from qmanifest.dialects.base import (
 )
 from qmanifest.dialects.blocks import blocks, method_of
 from qmanifest.dialects.claims import Claim
+from qmanifest.dialects.one_model import SUFFIX, components
 from qmanifest.dialects.stored import Saying, lower_stored
 from qmanifest.dialects.unused import unused_entry
 from qmanifest.errors import EmitError
@@ -30,7 +30,7 @@ from qmanifest.manifest import Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from qmanifest.evidence import Found
     from qmanifest.families import Family
@@ -38,10 +38,28 @@ if TYPE_CHECKING:
     from qmanifest.schemes import Opaque
     from qmanifest.tensors import TensorIndex, TensorInfo
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 Parts: TypeAlias = "Mapping[str, TensorInfo]"
 """The stored parts of a weight by role, its codes among them."""
+
+
+def kept(
+    key: str, texts: Iterable[str] | None, index: TensorIndex | None
+) -> list[Claim]:
+    """List what stays 16-bit: parameters, or modules as transformers reads them.
+
+    Writers of several formats list parameters, where transformers asks about modules.
+    """
+    return [
+        Claim(
+            (key, number),
+            Pattern(text, Syntax.EXACT if whole else Syntax.BOUNDARY),
+            "keep",
+            unused_entry(text, index),
+            "" if whole else SUFFIX,
+        )
+        for number, text in enumerate(texts or ())
+        for whole in (text.endswith((SUFFIX, ".bias")),)
+    ]
 
 
 class UndecodedConfig(Document):
@@ -67,20 +85,11 @@ class ListedConfig(UndecodedConfig):
     modules_to_not_convert: Annotated[tuple[str, ...] | None, Field(strict=False)] = (
         None
     )
-    """Modules that stay 16-bit, as transformers reads them."""
+    """Modules that stay 16-bit, as transformers reads them, or whole parameters."""
 
     def claims(self, index: TensorIndex | None) -> list[Claim]:
         """List what stays 16-bit."""
-        return [
-            Claim(
-                ("modules_to_not_convert", number),
-                Pattern(text, Syntax.BOUNDARY),
-                "keep",
-                unused_entry(text, index),
-                SUFFIX,
-            )
-            for number, text in enumerate(self.modules_to_not_convert or ())
-        ]
+        return kept("modules_to_not_convert", self.modules_to_not_convert, index)
 
     def every_linear(self) -> bool:
         """Whether every linear layer is quantized that no line keeps."""
@@ -124,9 +133,6 @@ def undecoded(
 
     def locate(raw: Raw) -> tuple[Keys, ...]:
         return tuple(keys for keys, block in blocks(raw) if method_of(block) in known)
-
-    def components(_said: D, place: Place) -> tuple[ComponentNames, ...]:
-        return (ComponentNames("", place.pointer()),)
 
     def lower(said: D, place: Place, indexes: Indexes | None) -> Lowered:
         def weight(name: str, found: Found, entry: Entry | None) -> Weight | None:

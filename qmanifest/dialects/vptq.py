@@ -6,12 +6,13 @@ retold in docs/dialects/vptq.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from qmanifest.dialects.claims import Claim
-from qmanifest.dialects.undecoded import SUFFIX, ListedConfig, undecoded
+from qmanifest.dialects.one_model import SUFFIX
+from qmanifest.dialects.undecoded import ListedConfig, undecoded
 from qmanifest.dialects.vptq_schemes import scheme
 from qmanifest.families import VPTQ
 from qmanifest.findings import Severity
@@ -61,7 +62,7 @@ class VptqConfig(ListedConfig):
     """What each layer is quantized with, by the whole name of its module."""
     shared_layer_config: dict[str, Layer] | None = None
     """The same for layers that are in no other list, by the second part of the name."""
-    enable_proxy_error: Literal[False] = False
+    enable_proxy_error: bool | None = None
     """For quantizing alone; transformers refuses true."""
 
     def claims(self, index: TensorIndex | None) -> list[Claim]:

@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 
 NAMES: Final = "tensor_names"
 """The metadata's list of the tensors that it describes."""
+CLASSES: Final[dict[str, tuple[str, ...]]] = {
+    "Int8Tensor": ("I8",),
+    "IntxUnpackedToInt8Tensor": ("I8",),
+    "Float8Tensor": ("F8_E4M3", "F8_E5M2"),
+    "MXTensor": ("F8_E4M3", "F8_E5M2", "U8"),
+    "NVFP4Tensor": ("U8",),
+    "Int4Tensor": ("I8", "U8"),
+    "Int4PlainInt32Tensor": ("I32",),
+    "Int4TilePackedTo4dTensor": ("I32",),
+}
+"""The classes that loaders build, and the dtypes of the field with the codes.
+
+Source: https://github.com/pytorch/ao, `prototype/safetensors/safetensors_utils.py`.
+"""
 MAX_TEXT: Final = 1 << 16
 """Characters of one description; writers need a few hundred."""
 

@@ -65,10 +65,11 @@ def tied_head(checkpoint: Checkpoint) -> Iterator[Problem]:
     generates = any(name.endswith(GENERATES) for name in names)
     at = Location(MODEL_CONFIG, "/tie_word_embeddings")
     for store in checkpoint.all_stores:
-        heads = [n for n in store.index if n == HEAD or n.endswith(f".{HEAD}")]
-        embeddings = [name for name in store.index if name.endswith(EMBEDDING)]
+        logical = store.evidence.logical
+        heads = [n for n in logical if n == HEAD or n.endswith(f".{HEAD}")]
+        embeddings = [name for name in logical if name.endswith(EMBEDDING)]
         if tied and heads and embeddings:
-            head = store.index[heads[0]]
+            head = store.evidence.tensor(heads[0])
             yield Problem(
                 f"tie_word_embeddings is true and {head.name!r} ({head}) is stored "
                 f"beside {embeddings[0]!r}: {head.nbytes:,} bytes",
@@ -78,7 +79,7 @@ def tied_head(checkpoint: Checkpoint) -> Iterator[Problem]:
                 hint="drop the head, or set tie_word_embeddings to false",
             )
         elif not (tied or heads or _other_heads(store)) and generates and embeddings:
-            embedding = store.index[embeddings[0]]
+            embedding = store.evidence.tensor(embeddings[0])
             yield Problem(
                 f"tie_word_embeddings is false and no {HEAD!r} is stored beside "
                 f"{embedding.name!r}",

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from qmanifest.findings import Location, Problem, Severity
-from qmanifest.reading.descriptions import describes, descriptions
+from qmanifest.reading.descriptions import CLASSES, describes, descriptions
 from qmanifest.reading.wording import count, listing
 from qmanifest.rules.base import Depth, of_component, rule
 
@@ -24,7 +24,9 @@ def description(checkpoint: Checkpoint) -> Iterator[Problem]:
     """Headers describe other tensors than are stored, or leave some out.
 
     Formats that store a weight as the fields of an object, as torchao does, write
-    into the metadata of the headers which objects there are, and their fields.
+    into the metadata of the headers which objects there are, and their fields. Also
+    found is an object of a class whose codes have another dtype than is stored, and,
+    as a warning, one of a class that is not known.
 
     ## Why it matters
     Loaders put objects together from the descriptions alone: without one the fields
@@ -37,6 +39,7 @@ def description(checkpoint: Checkpoint) -> Iterator[Problem]:
     for component, store in checkpoint.found():
         said = _said(store)
         yield from _absent(component, store, said)
+        yield from _other_classes(store, said)
         yield from _left_out(component, store, said)
 
 
@@ -77,6 +80,29 @@ def _absent(
                 expected=list(each.parts),
                 hint="convert again; loaders leave such a weight out",
             )
+
+
+def _other_classes(store: Store, said: Mapping[str, Description]) -> Iterator[Problem]:
+    """Report classes whose codes are stored in another dtype, or that are unknown."""
+    for name, found in store.evidence.stored.items():
+        each, codes = said.get(name), found.codes
+        if (
+            each is None
+            or each.kind is None
+            or codes.dtype in CLASSES.get(each.kind, ())
+        ):
+            continue
+        known = each.kind in CLASSES
+        have = f"has {' or '.join(CLASSES[each.kind])}" if known else "is not known"
+        yield Problem(
+            f"{each.file} describes {name!r} as {each.kind}, which {have}, and "
+            f"{codes.name!r} is stored {codes}",
+            (Location(each.file, tensor=codes.name),),
+            expected=each.kind,
+            actual=codes.dtype,
+            hint="save the checkpoint again with the library that quantized it",
+            severity=None if known else Severity.WARNING,
+        )
 
 
 def _left_out(

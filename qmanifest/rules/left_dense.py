@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 EXPERTS: Final = ".experts."
 """What stacks of experts have in their names."""
+BARE: Final = ("I8", "U8", "I32")
+"""Dtypes of codes that no name shows, but for the scales beside them."""
 LARGE: Final = 2
 """A stack of experts is news where it is more than one part in this many of a model."""
 
@@ -30,7 +32,7 @@ def left_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
 
     The config quantizes every linear layer, no entry keeps this one, and its namesakes
     in other layers are stored quantized. Also a stack of experts that holds most of
-    the model.
+    the model, and codes that have lost their scales, which namesakes have.
 
     ## Why it matters
     Loaders build a quantized layer, find no codes for it, and leave it at random
@@ -40,7 +42,7 @@ def left_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
     Add the module to the list of those that stay 16-bit, or convert it.
     """
     for component, store in checkpoint.found():
-        if component.every_linear and store.evidence.stored:
+        if store.evidence.stored:
             yield from _left(checkpoint, component, store)
 
 
@@ -50,14 +52,18 @@ def _left(
     """Report the dense matrices of one model that nothing keeps."""
     judged = {each.name for each in component.kept}
     judged |= {each.name for each in component.weights}  # QM209 has those
+    judged |= store.evidence.packed  # and QM202 what nothing declares
     quantized = {numberless(name): name for name in store.evidence.stored}
     total = sum(tensor.nbytes for tensor in store.index.values())
     for name in store.evidence.logical:
         tensor = store.index.get(name)
         if tensor is None or name in judged or not _is_matrix(tensor):
             continue
+        bare = tensor.dtype in BARE
+        if not (bare or component.every_linear):
+            continue
         namesake = quantized.get(numberless(name))
-        stack = EXPERTS in name and len(tensor.shape) > 2  # noqa: PLR2004 - a stack of matrices
+        stack = not bare and EXPERTS in name and len(tensor.shape) > 2  # noqa: PLR2004 - a stack of matrices
         if namesake is not None:
             why = f"its namesake {namesake!r} is quantized"
         elif stack and tensor.nbytes * LARGE > total:
@@ -78,7 +84,7 @@ def _left(
 
 
 def _is_matrix(tensor: TensorInfo) -> bool:
-    return tensor.dtype in DENSE and len(tensor.shape) > 1
+    return tensor.dtype in (*DENSE, *BARE) and len(tensor.shape) > 1
 
 
 RULES = (left_dense,)

@@ -99,12 +99,15 @@ def _alone(store: Store, base: str, companion: TensorInfo) -> Iterator[Problem]:
     biases = f"{base}.biases" in store.index or f"{base}.qbiases" in store.index
     pair = f"{base}.scales" in store.index and biases
     sure = pair or companion.dtype == "U8"
-    if codes is not None and (codes.dtype in WORDS or not sure):
+    vector = codes is not None and len(codes.shape) == 1
+    packed = codes is not None and codes.dtype in WORDS and not vector
+    if codes is not None and (packed or not sure):
         return  # packed: QM202 or QM208 has it
     lost = codes is None and not store.complete  # with its shard
     if lost or base in store.index or len(companion.shape) == 1:
         return
-    beside = "there is no" if codes is None else f"a 16-bit ({codes})"
+    kind = "vector" if vector else "16-bit"
+    beside = "there is no" if codes is None else f"a {kind} ({codes})"
     yield Problem(
         f"companion {companion.name!r} ({companion}) serves no packed weight: "
         f"{beside} {base + '.weight'!r}",
@@ -192,7 +195,8 @@ def quantized_but_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
     for each in doubts(checkpoint):
         component, store = each.component, each.store
         for weight in each.weights:
-            tensor = store.index.get(weight.name)
+            plain = store.index.get(weight.name)
+            tensor = store.index.get(weight.codes, plain)
             if tensor is None or tensor.dtype not in DENSE:
                 continue
             if store.evidence.is_packed(weight.name):

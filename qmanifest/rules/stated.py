@@ -22,17 +22,17 @@ NUMBERS: Final = {"U8": "B", "I8": "b", "I32": "i", "I64": "q", "F32": "f"}
 """How numbers of a dtype lie in bytes, by `struct`."""
 MOST: Final = 8
 """Numbers of a part that is read here."""
-SHAPE: Final = "hqq_shape"
-"""Role of the part that has the logical shape of a flattened weight."""
+SHAPES: Final = ("hqq_shape", "shape")
+"""Roles of the parts that have the logical shape of a weight."""
 
 
 @rule("QM508", "statement", Severity.ERROR, needs=Depth.DATA)
 def statement(checkpoint: Checkpoint) -> Iterator[Problem]:
     """What is written beside a weight is not what the weight is.
 
-    Formats that flatten weights store the shape in a tensor of its own, or in a small
-    JSON document, with the block size and the table of the codes. Others store every
-    setting as a number.
+    Formats that flatten or pad weights store the shape in a tensor of its own, or in a
+    small JSON document, with the block size and the table of the codes. Others store
+    every setting as a number.
 
     ## Why it matters
     Loaders go by what is written there. Codes that are read with another shape, block
@@ -71,9 +71,10 @@ def _differences(fit: Fit) -> Iterator[tuple[str, str, str, str]]:
         if extra.value is not None and numbers and numbers != (extra.value,):
             said = ", ".join(map(str, numbers))
             yield extra.role, "is", f"of {extra.value}", said
-    shape = _numbers(fit, SHAPE)
-    if shape and not _is_shape(fit, list(shape)):
-        yield SHAPE, "is", _weights(fit), str(list(shape))
+    for role in SHAPES:
+        shape = _numbers(fit, role)
+        if shape and not _is_shape(fit, list(shape)):
+            yield role, "is", _weights(fit), str(list(shape))
 
 
 def _numbers(fit: Fit, role: str) -> tuple[float, ...]:

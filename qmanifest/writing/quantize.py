@@ -130,8 +130,8 @@ def scale_and_bias(low: Float32, high: Float32, bits: int) -> tuple[Float32, Flo
         scale = np.where(low_end, span, -span)
         end = np.where(low_end, low, high)
         steps = np.rint(end / scale)
-    zero = steps == 0
-    scale = np.where(zero, scale, end / np.where(zero, np.float32(1), steps))
+        zero = steps == 0
+        scale = np.where(zero, scale, end / np.where(zero, np.float32(1), steps))
     return scale, np.where(zero, np.float32(0), end)
 
 

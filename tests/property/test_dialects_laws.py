@@ -131,9 +131,7 @@ def test_what_is_stored_is_described_the_same(
     assert {w.name: str(w.scheme) for _, w in again.manifest.weights()} == schemes
 
 
-@pytest.mark.parametrize(
-    "dialect", [each.id for each in DIALECTS if not each.emits]
-)
+@pytest.mark.parametrize("dialect", [each.id for each in DIALECTS if not each.emits])
 @given(manifest=manifests())
 def test_what_is_not_written_says_so(dialect: str, manifest: Manifest) -> None:
     with pytest.raises(EmitError, match="not written"):

@@ -6,14 +6,14 @@ import json
 import math
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from hypothesis import strategies as st
-from support.schemes_drawn import DRAWN, Drawn
+from support.schemes_drawn import DRAWN
 
 from qmanifest.check import Report, check
 from qmanifest.checkpoint import open_checkpoint
@@ -26,6 +26,8 @@ from qmanifest.testing import write_raw
 from qmanifest.testing.content import SMALL_SCALES, content
 
 if TYPE_CHECKING:
+    from support.scheme import Drawn
+
     from qmanifest.tensors import Shape, TensorSpec
     from qmanifest.testing import RawTensor
 
@@ -40,7 +42,9 @@ class Promised:
     dialect: str
     document: dict[str, Any]
     weights: tuple[tuple[Weight, Shape], ...]
-    tensors: dict[str, RawTensor]
+    tensors: dict[str, RawTensor] = field(repr=False)
+    kind: str = ""
+    """The class that the header calls the weights by, where it does."""
 
     def checked(self, tensors: dict[str, RawTensor] | None = None) -> Report:
         """Write it, or the same with other tensors, and check it to the bytes."""
@@ -56,16 +60,16 @@ class Promised:
 
     def _described(self) -> dict[str, str]:
         """Describe the tensors in the header, as torchao does."""
-        if self.dialect != "torchao":
+        if not self.kind:
             return {}
         dense = [name for name in self.tensors if "._" not in name]
-        said = {name: {"_type": "Tensor"} for name in dense}
+        said: dict[str, Any] = {name: {"_type": "Tensor"} for name in dense}
         for weight, shape in self.weights:
             stem, _, parameter = weight.name.rpartition(".")
             names = [part.name for part in weight.parts(shape)]
             mark = f"{stem}._{parameter}_"
             fields = [name.removeprefix(mark) for name in names]
-            said[weight.name] = {"_type": "Own", "_tensor_data_names": fields}
+            said[weight.name] = {"_type": self.kind, "_tensor_data_names": fields}
         texts = {name: json.dumps(each) for name, each in said.items()}
         return {"tensor_names": json.dumps([*texts]), **texts}
 
@@ -75,10 +79,8 @@ def checkpoints(draw: st.DrawFn, dialect: str) -> Promised:
     """Draw a checkpoint of two quantized layers beside a head, a norm and a table."""
     own = draw(DRAWN[dialect])
     kinds = draw(st.lists(st.sampled_from(own.shapes), min_size=1, max_size=2))
-    weights = tuple(
-        (_weight(own, number), shape) for number, shape in enumerate(kinds)
-    )
-    optional = draw(st.booleans())
+    weights = tuple((_weight(own, number), shape) for number, shape in enumerate(kinds))
+    optional = dialect == "hqq" or draw(st.booleans())  # HQQ stores every setting
     tensors: dict[str, RawTensor] = {}
     for weight, shape in weights:
         for part in weight.parts(shape):
@@ -87,7 +89,7 @@ def checkpoints(draw: st.DrawFn, dialect: str) -> Promised:
     for name, size in (("norm.weight", (64,)), (HEAD, (16, 64))):
         tensors[name] = ("BF16", size, content(name, "BF16", size))
     document = own.document or _written(dialect, weights)
-    return Promised(dialect, document, weights, tensors)
+    return Promised(dialect, document, weights, tensors, own.kind)
 
 
 def _weight(own: Drawn, number: int) -> Weight:
@@ -97,9 +99,7 @@ def _weight(own: Drawn, number: int) -> Weight:
     return Weight(name, own.scheme, "", names=own.names)
 
 
-def _written(
-    dialect: str, weights: tuple[tuple[Weight, Shape], ...]
-) -> dict[str, Any]:
+def _written(dialect: str, weights: tuple[tuple[Weight, Shape], ...]) -> dict[str, Any]:
     kept = (Kept(HEAD, "", FLOAT16),)
     component = Component("", tuple(weight for weight, _ in weights), kept)
     written: dict[str, Any] = (

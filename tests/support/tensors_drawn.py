@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
 from support import compressed_tensors
-from support.documents import STEMS, names
+from support.documents_base import STEMS, names
 from support.lowering import index_of
 
 from qmanifest.families import (
+    AQLM,
     BLOCK_FP8,
     BNB4,
     BNB8,
     EXL2,
     EXL3,
     EXPERT_FP8,
+    GEMMA,
+    GEMMA_TABLE,
     GPT_OSS,
     GPTQ,
+    HIGGS,
     HQQ,
     MARLIN,
     METAL,
@@ -28,7 +32,9 @@ from qmanifest.families import (
     QUANTO,
     QUANTO_PACKED,
     SCALED,
+    SPQR,
     TORCHAO,
+    VPTQ,
     Family,
 )
 from qmanifest.tensors import Shape
@@ -52,6 +58,12 @@ OF_DIALECT: Final[dict[str, tuple[Family, ...]]] = {
     "quark": (SCALED,),
     "exl2": (EXL2,),
     "exl3": (EXL3,),
+    "gemma": (GEMMA, GEMMA_TABLE),
+    "aqlm": (AQLM,),
+    "vptq": (VPTQ,),
+    "spqr": (SPQR,),
+    "higgs": (HIGGS,),
+    "bitnet": (SCALED,),
 }
 """The families of the dialects whose tensors are drawn by family here."""
 _SHAPES: Final[st.SearchStrategy[Shape]] = st.sampled_from(

@@ -9,6 +9,7 @@ import pytest
 
 from qmanifest.check import check
 from qmanifest.checkpoint import Checkpoint, open_checkpoint, open_config
+from qmanifest.dialects import IDS
 from qmanifest.errors import UnknownDialectError
 from qmanifest.findings import DefectKind
 from qmanifest.reading import limits
@@ -239,7 +240,7 @@ def test_a_config_that_no_dialect_recognises(
     assert defect.problem.message.endswith(label)
     assert len(defect.problem.message) < 200
     assert defect.problem.hint == (
-        "known dialects: tensor-map, q4-lists, mlx; force one with --dialect"
+        f"known dialects: {', '.join(IDS)}; force one with --dialect"
     )
 
 

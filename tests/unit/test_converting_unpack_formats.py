@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 from support.golden_checkpoints import CHECKPOINTS, Checkpoint
 from support.models import floats, listing, load, same, save, stored, write_json
 
-from qmanifest import open_checkpoint, unpack_checkpoint
+from qmanifest import open_checkpoint, unpack_checkpoint, validate
 from qmanifest.errors import WriteError
+from qmanifest.findings import Severity
 from qmanifest.packings import pack
 from qmanifest.packings.arrays import Stored, from_float32
 
@@ -36,6 +38,8 @@ def test_values_names_and_shapes(tmp_path: Path, made: Checkpoint) -> None:
     assert weight.shape == rounded.shape
     # not by bits: ModelOpt's table has no negative zero
     assert np.array_equal(floats(weight), floats(rounded))
+    with safe_open(tmp_path / "dense" / "model.safetensors", "np") as file:
+        assert file.metadata() == {"format": "pt"}
     before = load(folder)
     for name in ("m.bias", "norm.weight"):
         assert same(found[name], before[name])
@@ -50,6 +54,18 @@ def test_asked_for_dtypes(tmp_path: Path, made: Checkpoint) -> None:
     assert {tensor.dtype for tensor in dense.values()} == {"F32"}
     for name, tensor in half.items():
         assert same(tensor, from_float32(floats(dense[name]), "BF16"))
+
+
+@each_family
+def test_the_result_is_the_model_that_is_packed(
+    tmp_path: Path, made: Checkpoint
+) -> None:
+    """As a 16-bit original, it proves the shapes of what it was made from."""
+    folder = made.write(tmp_path / "packed")
+    unpack_checkpoint(folder, tmp_path / "dense")
+    report = validate(folder, base=tmp_path / "dense", deep=True)
+    found = [each for each in report.findings if each.severity is not Severity.NOTE]
+    assert found == []
 
 
 @each_family

@@ -59,6 +59,12 @@ def test_shapes_follow_from_the_numbers() -> None:
     assert found.every_linear
 
 
+def test_a_codebook_has_its_shape_whatever_the_weight_s_is() -> None:
+    (weight,) = component(ID, SAID, index_of(layer())).weights
+    shapes = [part.shape for part in weight.parts()]
+    assert shapes == [None, None, (3, 32, 2, 8)]
+
+
 @pytest.mark.parametrize(
     ("bits", "dtype"), [(1, "I8"), (8, "I8"), (9, "I16"), (16, "I16"), (17, "I32")]
 )

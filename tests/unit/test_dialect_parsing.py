@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
+from support.documents import GOOD
 
 from qmanifest.dialects import DIALECTS, dialect_named, recognize
 from qmanifest.dialects.base import MOST, Place
@@ -28,7 +29,7 @@ Q4_LISTS: Final[Config] = {
     "emb_q4": ["a.weight"],
 }
 MLX: Final[Config] = {"bits": 4, "group_size": 64, "a.b": {"bits": 8}, "c": False}
-GOOD: Final = {"tensor-map": TENSOR_MAP, "q4-lists": Q4_LISTS, "mlx": MLX}
+FOUNDING: Final = {"tensor-map": TENSOR_MAP, "q4-lists": Q4_LISTS, "mlx": MLX}
 
 
 def defects(dialect: str, config: object, place: Place | None = None) -> list[Defect]:
@@ -177,11 +178,11 @@ def test_every_problem_of_an_mlx_block_at_once() -> None:
     }
 
 
-@pytest.mark.parametrize("dialect", GOOD)
+@pytest.mark.parametrize("dialect", FOUNDING)
 @pytest.mark.parametrize("value", [True, "64", 64.0, None, [64]], ids=repr)
 def test_types_are_strict(dialect: str, value: object) -> None:
     key = "group" if dialect == "q4-lists" else "group_size"
-    (defect,) = defects(dialect, GOOD[dialect] | {key: value})
+    (defect,) = defects(dialect, FOUNDING[dialect] | {key: value})
     assert defect.kind is DefectKind.INVALID_VALUE
     assert defect.problem.at[0].pointer == f"/{key}"
     assert defect.problem.message.startswith(f"{key} is {value!r}: ")
@@ -217,7 +218,7 @@ def test_types_are_strict_within_entries(key: str) -> None:
 def test_unknown_keys_are_met_with_a_suggestion(
     dialect: str, change: Config, hint: str
 ) -> None:
-    (defect,) = defects(dialect, GOOD[dialect] | change)
+    (defect,) = defects(dialect, FOUNDING[dialect] | change)
     assert defect.kind is DefectKind.UNKNOWN_KEY
     assert defect.problem.hint == hint
 
@@ -292,7 +293,7 @@ def test_descend(keys: tuple[str, ...], found: object) -> None:
 
 @pytest.mark.parametrize("dialect", GOOD)
 def test_each_is_recognised_by_its_own_dialect(dialect: str) -> None:
-    raw = {"quantization": MLX} if dialect == "mlx" else GOOD[dialect]
+    raw = dialect_named(dialect).wrap(GOOD[dialect])
     assert [each.id for each in recognize(raw)] == [dialect]
 
 
@@ -316,7 +317,7 @@ def test_what_nobody_recognises(raw: Config) -> None:
 def test_dialects_have_ids_of_their_own() -> None:
     ids = [each.id for each in DIALECTS]
     assert len(set(ids)) == len(ids)
-    assert set(GOOD) <= set(ids)
+    assert set(GOOD) == set(ids)
     with pytest.raises(UnknownDialectError) as caught:
         dialect_named("gguf")
     assert caught.value.name == "gguf"

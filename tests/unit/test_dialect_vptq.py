@@ -124,7 +124,7 @@ def test_layers_that_are_not_there_are_news() -> None:
     [
         said(LAYER | {"vector_lens": [8]}),
         said(LAYER | {"group_num": "1"}),
-        {"quant_method": ID, "enable_proxy_error": True},
+        {"quant_method": ID, "enable_proxy_error": 0},
     ],
 )
 def test_values_that_cannot_be(config: dict[str, Any]) -> None:

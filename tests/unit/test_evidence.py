@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from support import memory
 
 from qmanifest.evidence import COMPANIONS, Evidence, stem
-from qmanifest.families import BNB4, FAMILIES, Family
+from qmanifest.families import BNB4, FAMILIES, GPTQ, Family
+
+if TYPE_CHECKING:
+    from qmanifest.tensors import Shape
 
 TENSORS = {
     "a.weight": ("U32", (4, 8)),
@@ -77,7 +82,7 @@ def test_families_are_known_by_their_parts(family: Family) -> None:
         codes = weight
     tensors = {codes: (family.dtypes[0], (4, 4))}
     for role in family.marks[:1]:
-        tensors[family.names.name(weight, role)] = ("U8", (4, 1))
+        tensors[family.names.name(weight, role)] = ("U8", (4, 2))
     shown = Evidence(memory.index(tensors))
     assert shown.family == (family.title, codes)
     assert shown.packed == {weight}
@@ -95,6 +100,27 @@ def test_without_its_marks_it_is_no_family(family: Family) -> None:
 def test_plain_floats_are_no_codes(suffix: str) -> None:
     tensors = {f"layer.0{suffix}": ("BF16", (4, 4)), "layer.0_scales": ("F16", (4,))}
     assert Evidence(memory.index(tensors)).family is None
+
+
+def test_codes_of_a_dtype_that_none_have_are_known_by_their_name() -> None:
+    tensors = {"a.qweight": ("F32", (4, 4)), "a.scales": ("F16", (4, 1))}
+    assert Evidence(memory.index(tensors)).names_of(GPTQ) == ("a.weight",)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "lost"),
+    [
+        ("I64", (4, 4), {"a.weight"}),
+        ("BF16", (16,), {"a.weight"}),
+        ("BF16", (4, 4), set()),
+        ("F8_E4M3", (4, 4), set()),
+    ],
+)
+def test_codes_that_are_none_leave_their_scales_bereft(
+    dtype: str, shape: Shape, lost: set[str]
+) -> None:
+    tensors = {"a.weight": (dtype, shape), "a.weight_scale_inv": ("F32", (1, 1))}
+    assert Evidence(memory.index(tensors)).bereft.keys() == lost
 
 
 def test_bytes_viewed_as_floats_are_codes_beside_their_absmax() -> None:

@@ -6,17 +6,21 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import cases
 from support.lowering import component, index_of
 
 from qmanifest.dialects.bitsandbytes_schemes import INT8
 from qmanifest.dialects.hqq_schemes import scheme_of as hqq_scheme
 from qmanifest.dialects.quanto_schemes import scheme_of as quanto_scheme
 from qmanifest.dtypes import nbytes
+from qmanifest.logical import logical_shapes
 from qmanifest.schemes import Codebook, Integer
 from qmanifest.sizes import stored_sizes
 from qmanifest.tensors import TensorInfo
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from qmanifest.schemes import Scheme
     from qmanifest.tensors import Shape
 
@@ -125,3 +129,30 @@ def test_parameters_of_what_is_stored(dialect: str, tensors: dict[str, Any]) -> 
     assert found.parameters == 32 * 64
     assert found.codes == 32 * 64
     assert found.kept == 0
+
+
+COUNTS: dict[str, tuple[int, int]] = {
+    "bitsandbytes-odd-blocks": (2 * 31 * 63, 4 * 63 + 63 + 16 * 63),
+    "bitsandbytes-double-quant": (2 * 32 * 64, 2 * 16 * 64 + 64),
+    "torchao-by-names": (3 * 32 * 64, 2 * 16 * 64 + 64),
+    "torchao-experts": (4 * 32 * 64 + 4 * 64 * 16, 2 * 16 * 64 + 64),
+    "hqq-tags": (32 * 64 + 64 * 32, 32 * 64 + 2 * 16 * 64 + 64),
+    "quanto-rows-are-blocks": (32 * 192 + 32 * 64, 2 * 16 * 64 + 64),
+    "quark-uint4": (2 * 32 * 64, 2 * 16 * 64 + 64),
+    "quark-fp4": (32 * 64 + 64 * 32, 2 * 16 * 64 + 64),
+    "exl2-mixed-bits": (2 * 32 * 64, 16 * 64 + 64),
+    "exl3-half-a-bit": (32 * 64 + 16 * 64, 16 * 64 + 64),
+}
+"""Parameters of quantized weights and of other tensors, by the case."""
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_parameters_of_whole_checkpoints(name: str, tmp_path: Path) -> None:
+    case = cases.load("valid")[name]
+    case.build(tmp_path)
+    ((part, store),) = case.open(tmp_path).found()
+    shapes = logical_shapes(part, store)
+    found = stored_sizes(store.index, part, shapes)
+    quantized, others = COUNTS[name]
+    assert found.quantized_parameters == quantized
+    assert found.parameters == quantized + others

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from support.golden_checkpoints import CHECKPOINTS, Checkpoint
+from support.models import save, write_json
 
 from qmanifest import CheckpointWeights, open_checkpoint
 from qmanifest.packings.arrays import Stored
@@ -55,8 +56,6 @@ class Model(nn.Module):
 
 def loaded(folder: Path, made: Checkpoint, **tensors: Stored) -> Any:  # noqa: ANN401 - of any layers
     """Write the checkpoint, with other tensors besides, and load it."""
-    from support.models import save
-
     made.write(folder)
     if tensors:
         save(folder, made.tensors() | tensors)
@@ -155,3 +154,32 @@ def test_inputs_are_scaled_as_calibration_found(tmp_path: Path) -> None:
     assert torch.equal(
         model.state_dict()["m.pre_quant_scale"], torch.from_numpy(numbers)
     )
+
+
+def test_values_that_are_not_decoded_leave_the_model_as_it_is(tmp_path: Path) -> None:
+    tensors = {
+        "m.trellis": Stored("I16", np.zeros((8, 8, 48), np.int16)),
+        "m.suh": Stored("F16", np.ones(128, np.float16)),
+        "m.svh": Stored("F16", np.ones(128, np.float16)),
+    }
+    folder = save(tmp_path, tensors)
+    said = {"quant_method": "exl3", "version": "0.0.1", "bits": 3.0}
+    write_json(folder / "config.json", {"quantization_config": said})
+    model = nn.ModuleDict({"m": nn.Linear(128, 128, bias=False)})
+    source = CheckpointWeights(open_checkpoint(folder))
+    with pytest.raises(BackendError, match="values of exl3"):
+        load_into(model, source, strict=True)
+    report = load_into(model, source)
+    assert "are not decoded" in report.mismatched["m.weight"]
+    assert type(model["m"]) is nn.Linear
+
+
+def test_low_rank_parts_leave_the_model_as_it_is(tmp_path: Path) -> None:
+    (made,) = (each for each in MATRICES if each.dialect == "modelopt")
+    model, lora = Model(made), np.ones((4, made.shape[1]), np.float32)
+    made.write(tmp_path)
+    save(tmp_path, made.tensors() | {"m.svdquant_lora_a": Stored("F32", lora)})
+    source = CheckpointWeights(open_checkpoint(tmp_path))
+    with pytest.raises(BackendError, match="changes what the layer computes"):
+        load_into(model, source)
+    assert type(model.m) is nn.Linear

@@ -138,7 +138,7 @@ def test_shapes_that_a_format_has_no_words_for_stay_dense(tmp_path: Path) -> Non
     assert found is not None
     assert [weight.name for _, weight in found.manifest.weights()] == ["a.weight"]
     assert (
-        "does not tell how they are stored: 1 linear layers ('b.weight')"
+        "does not tell how they are stored: 1 linear layer ('b.weight')"
         in (found.assumed[1])
     )
 

@@ -180,7 +180,10 @@ def _misfit(plan: _Plan, place: str, name: str) -> str | None:
     """Say why a quantized weight cannot go to a place, or None where it can."""
     if _layer(plan, place) is None:
         return "only nn.Linear and nn.Embedding inside a model hold quantized weights"
-    shape, expected = plan.source.weight(name)[1], tuple(plan.tensors[place].shape)
+    scheme, shape = plan.source.weight(name)
+    if scheme.kind == "opaque":
+        return f"values of {scheme} are not decoded"
+    expected = tuple(plan.tensors[place].shape)
     return None if shape == expected else _shapes(shape, expected)
 
 
