@@ -277,7 +277,7 @@ def _twins(
     others = own.others(file)
     if not others:
         return ()
-    from qmanifest.dialects.twins import (  # noqa: PLC0415 - most have a single config
+    from qmanifest.dialects.documents.twins import (  # noqa: PLC0415 - most have a single config
         twins,
     )
 

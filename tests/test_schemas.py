@@ -12,7 +12,7 @@ from referencing import Registry
 
 from qmanifest.checkpoint import open_config
 from qmanifest.dialects import DIALECTS, recognize
-from qmanifest.dialects.parsing import descend
+from qmanifest.dialects.documents.parsing import descend
 from qmanifest.manifest import to_json
 from qmanifest.schema import SCHEMAS, schema, write_schemas
 

@@ -21,7 +21,7 @@ from qmanifest.check import check
 from qmanifest.checkpoint import open_config
 from qmanifest.dialects import dialect_named, recognize
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.parsing import parse
+from qmanifest.dialects.documents.parsing import parse
 from qmanifest.findings import Severity
 from qmanifest.manifest import from_json, to_json
 from qmanifest.patterns import fold, match, read_entry

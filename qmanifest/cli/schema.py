@@ -120,7 +120,7 @@ def _errors(file: ConfigFile, name: str) -> Iterator[tuple[str, str]]:
     from referencing import Registry
 
     from qmanifest.dialects import DIALECTS
-    from qmanifest.dialects.parsing import descend
+    from qmanifest.dialects.documents.parsing import descend
     from qmanifest.findings import json_pointer
     from qmanifest.schema import schema as schema_of
 

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from qmanifest.dialects.blocks import blocks, method_of
+from qmanifest.dialects.documents.blocks import blocks, method_of
 from qmanifest.errors import UnknownDialectError
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 from annotated_types import Ge, Gt, Le
 from pydantic import Field
 
-from qmanifest.dialects.undecoded import UndecodedConfig, kept, undecoded
+from qmanifest.dialects.lowering.undecoded import UndecodedConfig, kept, undecoded
 from qmanifest.dtypes import FLOAT
 from qmanifest.families import AQLM
 from qmanifest.schemes import Dim, Opaque, OpaquePart
 
 if TYPE_CHECKING:
-    from qmanifest.dialects.claims import Claim
-    from qmanifest.dialects.undecoded import Parts
+    from qmanifest.dialects.lowering.claims import Claim
+    from qmanifest.dialects.lowering.undecoded import Parts
     from qmanifest.tensors import TensorIndex
 
 Positive: TypeAlias = Annotated[int, Gt(0)]

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from qmanifest.dialects.base import ComponentNames, Indexes, Lowered, Place
-from qmanifest.dialects.undecoded import ListedConfig, undecoded
+from qmanifest.dialects.lowering.undecoded import ListedConfig, undecoded
 from qmanifest.dtypes import FLOAT
 from qmanifest.families import SCALED
 from qmanifest.manifest import Manifest
 from qmanifest.schemes import Dim, Opaque, OpaquePart
 
 if TYPE_CHECKING:
-    from qmanifest.dialects.undecoded import Parts
+    from qmanifest.dialects.lowering.undecoded import Parts
 
 BITS: Final = 2
 """Bits of a code; four outputs share a byte."""

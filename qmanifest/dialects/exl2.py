@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from qmanifest.dialects.undecoded import UndecodedConfig, undecoded
+from qmanifest.dialects.lowering.undecoded import UndecodedConfig, undecoded
 from qmanifest.families import EXL2
 from qmanifest.schemes import Dim, Opaque, OpaquePart
 
 if TYPE_CHECKING:
-    from qmanifest.dialects.undecoded import Parts
+    from qmanifest.dialects.lowering.undecoded import Parts
     from qmanifest.tensors import Shape
 
 SCALES: Final = 8

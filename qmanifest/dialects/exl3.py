@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from qmanifest.dialects.undecoded import UndecodedConfig, undecoded
+from qmanifest.dialects.lowering.undecoded import UndecodedConfig, undecoded
 from qmanifest.families import EXL3
 from qmanifest.schemes import Dim, Opaque, OpaquePart
 
 if TYPE_CHECKING:
-    from qmanifest.dialects.undecoded import Parts
+    from qmanifest.dialects.lowering.undecoded import Parts
 
 TILE: Final = 16
 """Inputs and outputs of a tile, whose 256 codes share a trellis."""

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from annotated_types import Gt
 
 from qmanifest.dialects.base import Indexes, Lowered, Place
-from qmanifest.dialects.undecoded import ListedConfig, undecoded
+from qmanifest.dialects.lowering.undecoded import ListedConfig, undecoded
 from qmanifest.dtypes import FLOAT
 from qmanifest.families import HIGGS
 from qmanifest.findings import DefectKind
 from qmanifest.schemes import Dim, Opaque, OpaquePart
 
 if TYPE_CHECKING:
-    from qmanifest.dialects.undecoded import Parts
+    from qmanifest.dialects.lowering.undecoded import Parts
 
 WORD: Final = 16
 """Bits of a word; 16 outputs share as many words as a code has bits."""

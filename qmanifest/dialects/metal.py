@@ -19,11 +19,11 @@ from qmanifest.dialects.base import (
     Place,
     Raw,
 )
-from qmanifest.dialects.blocks import by_method
-from qmanifest.dialects.one_model import components, keeps, modules_kept, only
-from qmanifest.dialects.parsing import emitted
-from qmanifest.dialects.stored import Saying, lower_stored
-from qmanifest.dialects.tolerant import TolerantDocument
+from qmanifest.dialects.documents.blocks import by_method
+from qmanifest.dialects.documents.parsing import emitted
+from qmanifest.dialects.documents.tolerant import TolerantDocument
+from qmanifest.dialects.lowering.one_model import components, keeps, modules_kept, only
+from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.dtypes import FLOAT
 from qmanifest.errors import EmitError
 from qmanifest.families import METAL, MLX
@@ -32,7 +32,7 @@ from qmanifest.patterns import Syntax
 from qmanifest.schemes import Affine
 
 if TYPE_CHECKING:
-    from qmanifest.dialects.claims import Claim
+    from qmanifest.dialects.lowering.claims import Claim
     from qmanifest.evidence import Found
     from qmanifest.manifest import Entry
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from qmanifest.dialects import IDS, recognize
 from qmanifest.dialects.base import ComponentNames, Lowered, Place
-from qmanifest.dialects.elsewhere import elsewhere
-from qmanifest.dialects.parsing import descend, parse, shown
+from qmanifest.dialects.documents.elsewhere import elsewhere
+from qmanifest.dialects.documents.parsing import descend, parse, shown
 from qmanifest.errors import InvalidConfigError
 from qmanifest.findings import (
     Defect,

@@ -22,13 +22,13 @@ from qmanifest.dialects.base import (
     Raw,
     few,
 )
-from qmanifest.dialects.claims import Claim, as_entry
-from qmanifest.dialects.founding import Keeping, Quantizing, lower_lines
-from qmanifest.dialects.mlx_layout import Positive, impossible, mode_of
-from qmanifest.dialects.names import Names
-from qmanifest.dialects.open_keys import read_open
-from qmanifest.dialects.parsing import emitted
-from qmanifest.dialects.prose import prose_defects
+from qmanifest.dialects.documents.names import Names
+from qmanifest.dialects.documents.open_keys import read_open
+from qmanifest.dialects.documents.parsing import emitted
+from qmanifest.dialects.documents.prose import prose_defects
+from qmanifest.dialects.lowering.claims import Claim, as_entry
+from qmanifest.dialects.lowering.founding import Keeping, Quantizing, lower_lines
+from qmanifest.dialects.lowering.mlx_layout import Positive, impossible, mode_of
 from qmanifest.dtypes import FLOAT16
 from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind, Severity

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from annotated_types import Ge
 
-from qmanifest.dialects.one_model import SUFFIX
-from qmanifest.dialects.undecoded import ListedConfig, undecoded
+from qmanifest.dialects.lowering.one_model import SUFFIX
+from qmanifest.dialects.lowering.undecoded import ListedConfig, undecoded
 from qmanifest.families import SPQR
 from qmanifest.schemes import Dim, Opaque, OpaquePart
 
 if TYPE_CHECKING:
-    from qmanifest.dialects.undecoded import Parts
+    from qmanifest.dialects.lowering.undecoded import Parts
     from qmanifest.tensors import Shape
 
 TILE: Final = 16

@@ -144,7 +144,7 @@ def _config(folder: Path) -> Contest:
     """Read a config of 100,000 entries from its bytes to its document."""
     from qmanifest.dialects import tensor_map
     from qmanifest.dialects.base import Place
-    from qmanifest.dialects.parsing import parse
+    from qmanifest.dialects.documents.parsing import parse
     from qmanifest.reading.config_file import read_config
 
     whole, part = (

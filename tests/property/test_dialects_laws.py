@@ -14,7 +14,7 @@ from support.tensors_drawn import indexes
 
 from qmanifest.dialects import DIALECTS, dialect_named
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.parsing import parse
+from qmanifest.dialects.documents.parsing import parse
 from qmanifest.errors import EmitError
 from qmanifest.evidence import Evidence
 from qmanifest.manifest import from_json, to_json

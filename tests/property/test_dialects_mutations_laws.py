@@ -14,7 +14,7 @@ from support.lowering import index_of
 
 from qmanifest.dialects import DIALECTS, dialect_named
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.parsing import descend, parse
+from qmanifest.dialects.documents.parsing import descend, parse
 from qmanifest.errors import EmitError, InvalidConfigError
 from qmanifest.families import FAMILIES
 

@@ -15,7 +15,7 @@ from support.lowering import emit_again, index_of, lower
 
 from qmanifest.dialects import dialect_named
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.parsing import parse
+from qmanifest.dialects.documents.parsing import parse
 from qmanifest.errors import EmitError
 from qmanifest.manifest import from_json, to_json
 from qmanifest.schema import schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from qmanifest.dialects.whole_names import as_whole_name
+from qmanifest.dialects.lowering.whole_names import as_whole_name
 from qmanifest.errors import EmitError
 from qmanifest.patterns import Pattern, Syntax, check, match, read_entry
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from qmanifest.dialects import recognize
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.parsing import parse
+from qmanifest.dialects.documents.parsing import parse
 
 if TYPE_CHECKING:
     from qmanifest.findings import Defect

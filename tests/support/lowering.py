@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from qmanifest.dialects import dialect_named
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.parsing import parse
+from qmanifest.dialects.documents.parsing import parse
 from qmanifest.dtypes import nbytes
 from qmanifest.tensors import TensorIndex, TensorInfo
 

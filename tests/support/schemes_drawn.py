@@ -29,7 +29,7 @@ from support.schemes_of_words import (
 )
 
 from qmanifest.dialects import mxfp4
-from qmanifest.dialects.awq_schemes import VERSIONS
+from qmanifest.dialects.awq.schemes import VERSIONS
 from qmanifest.dtypes import FLOAT
 from qmanifest.families import (
     GPT_OSS,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import strategies as st
 from support.scheme import SHAPES, Drawn, codes_of
 
-from qmanifest.dialects.bitsandbytes_schemes import INT8
-from qmanifest.dialects.gemma_schemes import gemma
-from qmanifest.dialects.hqq_schemes import scheme_of as hqq_scheme
-from qmanifest.dialects.quanto_schemes import KINDS, NARROW
-from qmanifest.dialects.quanto_schemes import scheme_of as quanto_scheme
-from qmanifest.dialects.quark_schemes import scheme_of as quark_scheme
+from qmanifest.dialects.bitsandbytes.schemes import INT8
+from qmanifest.dialects.gemma.schemes import gemma
+from qmanifest.dialects.hqq.schemes import scheme_of as hqq_scheme
+from qmanifest.dialects.quanto.schemes import KINDS, NARROW
+from qmanifest.dialects.quanto.schemes import scheme_of as quanto_scheme
+from qmanifest.dialects.quark.schemes import scheme_of as quark_scheme
 from qmanifest.dtypes import FLOAT
 from qmanifest.families import (
     AQLM,

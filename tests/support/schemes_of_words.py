@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import strategies as st
 from support.scheme import GROUPS, Drawn
 
-from qmanifest.dialects.auto_round_schemes import words
-from qmanifest.dialects.compressed_tensors_args import QuantizationArgs
-from qmanifest.dialects.compressed_tensors_schemes import Stored
-from qmanifest.dialects.compressed_tensors_schemes import scheme_of as ct_scheme
-from qmanifest.dialects.gptq_schemes import PLANAR, PLANES, Numbers
-from qmanifest.dialects.gptq_schemes import scheme_of as gptq_scheme
-from qmanifest.dialects.modelopt_schemes import ALGORITHMS, Scales
-from qmanifest.dialects.modelopt_schemes import scheme_of as modelopt_scheme
+from qmanifest.dialects.auto_round.schemes import words
+from qmanifest.dialects.compressed_tensors.args import QuantizationArgs
+from qmanifest.dialects.compressed_tensors.schemes import Stored
+from qmanifest.dialects.compressed_tensors.schemes import scheme_of as ct_scheme
+from qmanifest.dialects.gptq.schemes import PLANAR, PLANES, Numbers
+from qmanifest.dialects.gptq.schemes import scheme_of as gptq_scheme
+from qmanifest.dialects.modelopt.schemes import ALGORITHMS, Scales
+from qmanifest.dialects.modelopt.schemes import scheme_of as modelopt_scheme
 from qmanifest.families import (
     BLOCK_FP8,
     GPTQ,

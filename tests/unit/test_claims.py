@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.claims import Claim, as_entry, expand, is_exact
-from qmanifest.dialects.whole_names import as_whole_name
+from qmanifest.dialects.lowering.claims import Claim, as_entry, expand, is_exact
+from qmanifest.dialects.lowering.whole_names import as_whole_name
 from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Entry

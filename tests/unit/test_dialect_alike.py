@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from qmanifest.dialects import alike, dialect_named, parsing
-from qmanifest.dialects.alike import read_alike
+from qmanifest.dialects import dialect_named
 from qmanifest.dialects.base import Place
+from qmanifest.dialects.documents import alike, parsing
+from qmanifest.dialects.documents.alike import read_alike
 from qmanifest.dialects.tensor_map import TensorMap
 from qmanifest.errors import InvalidConfigError
 

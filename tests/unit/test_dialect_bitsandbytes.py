@@ -8,7 +8,7 @@ import pytest
 from support.lowering import component, emit_again, index_of, lower, of_kind
 
 from qmanifest.dialects import dialect_named
-from qmanifest.dialects.bitsandbytes_schemes import INT8
+from qmanifest.dialects.bitsandbytes.schemes import INT8
 from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Component, Manifest, Weight

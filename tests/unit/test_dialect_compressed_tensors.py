@@ -21,9 +21,9 @@ from support.lowering import component, emit_again, index_of, lower, of_kind
 
 from qmanifest.dialects import dialect_named, recognize
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.compressed_tensors_args import QuantizationArgs
-from qmanifest.dialects.compressed_tensors_schemes import sparse
-from qmanifest.dialects.parsing import parse
+from qmanifest.dialects.compressed_tensors.args import QuantizationArgs
+from qmanifest.dialects.compressed_tensors.schemes import sparse
+from qmanifest.dialects.documents.parsing import parse
 from qmanifest.errors import EmitError, InvalidConfigError
 from qmanifest.families import PACKED, SCALED
 from qmanifest.findings import DefectKind, Severity

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from qmanifest.dialects.elsewhere import elsewhere
+from qmanifest.dialects.documents.elsewhere import elsewhere
 
 
 @pytest.mark.parametrize(

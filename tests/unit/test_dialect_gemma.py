@@ -15,7 +15,7 @@ from support.owners import owner, stored
 from qmanifest.backends.reference import dequantize
 from qmanifest.checkpoint import open_checkpoint
 from qmanifest.dialects import dialect_named
-from qmanifest.dialects.gemma_schemes import gemma
+from qmanifest.dialects.gemma.schemes import gemma
 from qmanifest.dtypes import FLOAT
 from qmanifest.errors import EmitError
 from qmanifest.families import GEMMA, GEMMA_TABLE

@@ -9,7 +9,7 @@ from support.lowering import component, dense, emit_again, index_of, lower, pack
 
 from qmanifest.dialects import dialect_named
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.parsing import parse
+from qmanifest.dialects.documents.parsing import parse
 from qmanifest.dtypes import FLOAT, FLOAT16
 from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind, Severity

@@ -9,7 +9,7 @@ from support.configs import CONFIGS, defects_of_real_config
 from support.lowering import component, emit_again, index_of, lower, of_kind
 
 from qmanifest.dialects import dialect_named, recognize
-from qmanifest.dialects.modelopt_schemes import ALGORITHMS, BITS
+from qmanifest.dialects.modelopt.schemes import ALGORITHMS, BITS
 from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Component, Manifest, Weight

@@ -9,7 +9,7 @@ from support.documents import GOOD
 
 from qmanifest.dialects import DIALECTS, dialect_named, recognize
 from qmanifest.dialects.base import MOST, Place
-from qmanifest.dialects.parsing import descend, emitted, parse
+from qmanifest.dialects.documents.parsing import descend, emitted, parse
 from qmanifest.dialects.tensor_map import TensorMap
 from qmanifest.errors import EmitError, InvalidConfigError, UnknownDialectError
 from qmanifest.findings import Defect, DefectKind

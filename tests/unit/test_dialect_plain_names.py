@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.lowering import index_of, lower
 
 from qmanifest.dialects import tensor_map
-from qmanifest.dialects.plain_names import are_plain
+from qmanifest.dialects.lowering.plain_names import are_plain
 from qmanifest.patterns import Pattern, Syntax, read_entry
 
 if TYPE_CHECKING:

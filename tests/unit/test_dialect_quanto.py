@@ -8,7 +8,7 @@ import pytest
 from support.lowering import component, emit_again, index_of, lower, of_kind
 
 from qmanifest.dialects import dialect_named, recognize
-from qmanifest.dialects.quanto_schemes import kind_as_stored, scheme_of
+from qmanifest.dialects.quanto.schemes import kind_as_stored, scheme_of
 from qmanifest.errors import EmitError
 from qmanifest.findings import DefectKind
 from qmanifest.manifest import Component, Manifest, Weight

@@ -7,7 +7,7 @@ from itertools import repeat
 
 import pytest
 
-from qmanifest.dialects.records import make_many
+from qmanifest.dialects.lowering.records import make_many
 from qmanifest.manifest import Kept
 
 

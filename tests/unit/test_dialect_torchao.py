@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from support.lowering import component, emit_again, index_of, lower, of_kind
 
-from qmanifest.dialects.torchao_said import Said, said_by
+from qmanifest.dialects.torchao.said import Said, said_by
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.schemes import Integer, Opaque, Scaled, Scheme
 from qmanifest.spreads import Spread

@@ -9,9 +9,9 @@ import pytest
 from support import cases
 from support.lowering import component, index_of
 
-from qmanifest.dialects.bitsandbytes_schemes import INT8
-from qmanifest.dialects.hqq_schemes import scheme_of as hqq_scheme
-from qmanifest.dialects.quanto_schemes import scheme_of as quanto_scheme
+from qmanifest.dialects.bitsandbytes.schemes import INT8
+from qmanifest.dialects.hqq.schemes import scheme_of as hqq_scheme
+from qmanifest.dialects.quanto.schemes import scheme_of as quanto_scheme
 from qmanifest.dtypes import nbytes
 from qmanifest.logical import logical_shapes
 from qmanifest.schemes import Codebook, Integer

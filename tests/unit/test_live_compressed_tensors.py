@@ -13,9 +13,9 @@ import pytest
 
 from qmanifest import CheckpointWeights, open_checkpoint, validate
 from qmanifest.backends.reference import dequantize
-from qmanifest.dialects.compressed_tensors_args import QuantizationScheme
-from qmanifest.dialects.compressed_tensors_groups import inferred
-from qmanifest.dialects.compressed_tensors_presets import preset
+from qmanifest.dialects.compressed_tensors.args import QuantizationScheme
+from qmanifest.dialects.compressed_tensors.groups import inferred
+from qmanifest.dialects.compressed_tensors.presets import preset
 
 pytest.importorskip("torch")
 pytest.importorskip("compressed_tensors")

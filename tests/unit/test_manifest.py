@@ -8,14 +8,13 @@ import pytest
 from pydantic import ValidationError
 
 from qmanifest.dtypes import FLOAT, FLOAT16
+from qmanifest.families import MLX_NAMES, PartNames
 from qmanifest.findings import Severity
 from qmanifest.manifest import (
-    MLX_NAMES,
     Component,
     Entry,
     Kept,
     Manifest,
-    PartNames,
     Weight,
     from_json,
     to_json,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support.lowering import index_of
 
-from qmanifest.dialects.promised import module_pattern, with_promised
-from qmanifest.dialects.stacks import with_stacks
+from qmanifest.dialects.lowering.promised import module_pattern, with_promised
+from qmanifest.dialects.lowering.stacks import with_stacks
 from qmanifest.manifest import Component, Entry, Kept, Weight
 from qmanifest.patterns import Pattern, Syntax
 from qmanifest.schemes import Affine

@@ -10,7 +10,7 @@ from support.configs import CONFIGS, FOLDER
 
 from qmanifest.dialects import dialect_named, recognize
 from qmanifest.dialects.base import Place
-from qmanifest.dialects.twins import MOST, twins
+from qmanifest.dialects.documents.twins import MOST, twins
 from qmanifest.findings import DefectKind, Severity
 
 if TYPE_CHECKING:
