@@ -66,7 +66,7 @@ def pages() -> dict[Path, str]:
         for path, table in (
             (ROOT / "docs" / "dialects" / "index.md", dialect_table()),
             (ROOT / "docs" / "packings" / "index.md", packing_table()),
-            (ROOT / "mkdocs.yml", rule_navigation()),
+            (ROOT / "mkdocs.yml", navigation()),
         )
     }
 
@@ -108,10 +108,18 @@ def _needs(rule: Rule) -> str:
     return rule.needs.name.lower()
 
 
-def rule_navigation() -> str:
-    """List the rules' pages for mkdocs."""
-    names = [f"      - {rule.code}: rules/{rule.code}.md" for rule in RULES]
-    return "\n".join(names)
+def navigation() -> str:
+    """List the pages of dialects, packings and rules for mkdocs."""
+    folders = (
+        ("Dialects", "dialects", [each.id for each in DIALECTS]),
+        ("Packings", "packings", list(LAYOUTS)),
+        ("Rules", "rules", [rule.code for rule in RULES]),
+    )
+    lines = []
+    for title, folder, names in folders:
+        lines += [f"  - {title}:", f"      - {folder}/index.md"]
+        lines += [f"      - {name}: {folder}/{name}.md" for name in names]
+    return "\n".join(lines)
 
 
 def dialect_table() -> str:
