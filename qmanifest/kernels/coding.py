@@ -56,10 +56,11 @@ class Coding(NamedTuple):
         return FLOAT_BYTES if self.scale == "F32" else 2
 
 
-def streams(address: int, size: int) -> bool:
+def streams(address: int, size: int, *, shared: bool = False) -> bool:
     """Tell whether a result of so many bytes is best written past the cache.
 
     A cache first reads what is about to be overwritten, and then writes it when it has
-    to make room; so that a large result takes the memory's time twice.
+    to make room; so that a large result takes the memory's time twice. What is
+    `shared` with another processor had better not lie in the cache of this one.
     """
-    return size > _LARGE and address % STREAMED == 0
+    return (shared or size > _LARGE) and address % STREAMED == 0

@@ -38,6 +38,8 @@ def description(checkpoint: Checkpoint) -> Iterator[Problem]:
     """
     for component, store in checkpoint.found():
         said = _said(store)
+        if not said and store.evidence.is_plain:
+            continue  # nothing is described, and nothing ought to be
         yield from _absent(component, store, said)
         yield from _other_classes(store, said)
         yield from _left_out(component, store, said)

@@ -9,9 +9,10 @@ from qmanifest.families import DENSE
 from qmanifest.findings import Location, Problem, Severity
 from qmanifest.names import numberless
 from qmanifest.rules.base import Depth, of_component, rule
+from qmanifest.rules.doubtful import doubts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from qmanifest.checkpoint import Checkpoint
     from qmanifest.manifest import Component
@@ -41,27 +42,36 @@ def left_dense(checkpoint: Checkpoint) -> Iterator[Problem]:
     ## Fix
     Add the module to the list of those that stay 16-bit, or convert it.
     """
-    for component, store in checkpoint.found():
-        if store.evidence.stored:
-            yield from _left(checkpoint, component, store)
+    for each in doubts(checkpoint):
+        component, store = each.component, each.store
+        dtypes = (*BARE, *DENSE) if component.every_linear else BARE
+        matrices = [
+            tensor
+            for tensor in map(store.index.__getitem__, each.others)
+            if tensor.dtype in dtypes and len(tensor.shape) > 1
+        ]
+        if matrices and store.evidence.stored:
+            yield from _left(checkpoint, component, store, matrices)
 
 
 def _left(
-    checkpoint: Checkpoint, component: Component, store: Store
+    checkpoint: Checkpoint,
+    component: Component,
+    store: Store,
+    matrices: Sequence[TensorInfo],
 ) -> Iterator[Problem]:
     """Report the dense matrices of one model that nothing keeps."""
+    evidence = store.evidence
     judged = {each.name for each in component.kept}
     judged |= {each.name for each in component.weights}  # QM209 has those
-    judged |= store.evidence.packed  # and QM202 what nothing declares
-    quantized = {numberless(name): name for name in store.evidence.stored}
+    judged |= evidence.packed  # and QM202 what nothing declares
+    quantized = {numberless(name): name for name in evidence.stored}
     total = sum(tensor.nbytes for tensor in store.index.values())
-    for name in store.evidence.logical:
-        tensor = store.index.get(name)
-        if tensor is None or name in judged or not _is_matrix(tensor):
+    for tensor in matrices:
+        name = tensor.name
+        if name in judged or evidence.is_companion(name) or evidence.holds(name):
             continue
         bare = tensor.dtype in BARE
-        if not (bare or component.every_linear):
-            continue
         namesake = quantized.get(numberless(name))
         stack = not bare and EXPERTS in name and len(tensor.shape) > 2  # noqa: PLR2004 - a stack of matrices
         if namesake is not None:
@@ -81,10 +91,6 @@ def _left(
             actual=f"{tensor}, {elements(tensor.shape):,} parameters",
             hint="list the module among those that stay 16-bit, or convert it",
         )
-
-
-def _is_matrix(tensor: TensorInfo) -> bool:
-    return tensor.dtype in (*DENSE, *BARE) and len(tensor.shape) > 1
 
 
 RULES = (left_dense,)

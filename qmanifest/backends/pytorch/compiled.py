@@ -103,14 +103,20 @@ class Packed(NamedTuple):
         shared_out(some, rows, rows * self.width * batch, torch.get_num_threads())
         return y[:count] if batch > count else y
 
-    def rebuild(self, block: slice, out: Tensor) -> None:
-        """Rebuild some rows into `out`, contiguous: see `rebuilds` for its dtype."""
+    def rebuild(self, block: slice, out: Tensor, *, shared: bool = False) -> None:
+        """Rebuild some rows into `out`, contiguous: see `rebuilds` for its dtype.
+
+        With `shared` other processors are to read them next, for whom it is quicker
+        to fetch them from memory than out of this one's cache.
+        """
         rows, groups = block.stop - block.start, self.scales.shape[1]
         if rows:
             run = _module("compiled_dequantize").rebuild(
                 self.coding,
                 "F32" if out.dtype == torch.float32 else self.coding.scale,
-                streamed=_module("coding").streams(out.data_ptr(), out.nbytes),
+                streamed=_module("coding").streams(
+                    out.data_ptr(), out.nbytes, shared=shared
+                ),
             )
             codes, _, scales, biases, _ = self._from(block.start)
             run(out.data_ptr(), codes, scales, biases, rows * groups)

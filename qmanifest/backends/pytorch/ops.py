@@ -234,5 +234,5 @@ class _Rows:
             kind = self.dtype if fits else torch.float32
             self.memory = torch.empty(shape, dtype=kind)
         made = self.memory[: shape[0]]
-        self.kernels.rebuild(block, made)
+        self.kernels.rebuild(block, made, shared=torch.get_num_threads() > 1)
         return made.to(self.dtype)
