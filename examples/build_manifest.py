@@ -28,7 +28,7 @@ FLOATS = ("F16", "BF16")
 
 def manifest() -> Manifest:
     """Promise two blocks in 4 bits, with the more sensitive output in 8."""
-    four, eight = Affine(4, 64, FLOATS), Affine(8, 32, FLOATS)
+    four, eight = Affine(4, 64, FLOATS, "u32-lsb"), Affine(8, 32, FLOATS, "u32-lsb")
     weights = [
         Weight(f"blocks.{number}.{layer}.weight", scheme, pointer="", shape=shape)
         for number in range(2)

@@ -64,7 +64,7 @@ def _claims(document: MetalConfig) -> list[Claim]:
 
 
 def _lower(document: MetalConfig, place: Place, indexes: Indexes | None) -> Lowered:
-    scheme = Affine(document.bits, document.group_size, FLOAT)
+    scheme = Affine(document.bits, document.group_size, FLOAT, "u32-lsb")
 
     def make(name: str, found: Found, _said: Entry | None) -> Weight | None:
         if found.family not in {METAL, MLX} or found.codes.dtype != "U32":

@@ -30,7 +30,7 @@ from qmanifest.errors import EmitError
 from qmanifest.families import GPT_OSS
 from qmanifest.manifest import Manifest, Weight
 from qmanifest.patterns import Syntax
-from qmanifest.schemes.floats import mxfp4
+from qmanifest.schemes.floats import E8M0, mxfp4
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 KEEPS: Final = "modules_to_not_convert"
 EXPERTS: Final = ".experts."
 """What the names of experts hold."""
-SCHEME: Final = mxfp4("u8-nibbles-blocks")
+SCHEME: Final = mxfp4("u8-nibbles-blocks", E8M0, "e8m0")
 
 
 class Mxfp4Config(TolerantDocument):

@@ -117,7 +117,7 @@ def _quantizing(
     document: Q4Lists, key: str, named: ComponentNames
 ) -> Iterator[Quantizing]:
     """Walk over the lines of one list."""
-    scheme = Affine(document.bits, document.group, FLOAT16)
+    scheme = Affine(document.bits, document.group, FLOAT16, "u32-lsb")
     for number, pattern in enumerate(named.patterns):
         plain = pattern.syntax is Syntax.EXACT
         unused = None if plain else Severity.ERROR  # an absent name is QM201's

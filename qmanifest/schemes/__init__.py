@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from qmanifest.schemes.base import Extra, Parts
 from qmanifest.schemes.codebook import Codebook
-from qmanifest.schemes.integers import Integer, Zero
+from qmanifest.schemes.integers import NO_ZERO, Integer, Zero, packed_zero, plain_zero
 from qmanifest.schemes.opaque import Dim, Opaque, OpaquePart
 from qmanifest.schemes.rows import Affine, Microscaling, ZeroPoint
 from qmanifest.schemes.scaled import Scaled
@@ -28,6 +28,7 @@ ROW_SCHEMES: Final = (Affine, ZeroPoint, Microscaling)
 """The same, to ask `isinstance`."""
 
 __all__ = [
+    "NO_ZERO",
     "ROW_SCHEMES",
     "Affine",
     "Codebook",
@@ -43,4 +44,6 @@ __all__ = [
     "Scheme",
     "Zero",
     "ZeroPoint",
+    "packed_zero",
+    "plain_zero",
 ]

@@ -32,8 +32,8 @@ Extras: TypeAlias = tuple[Extra, ...]
 @cache
 def fp8(
     spread: Spread,
-    scale: tuple[str, ...] = WIDE,
-    scale_format: str = "float",
+    scale: tuple[str, ...],
+    scale_format: str,
     extras: Extras = (STATIC,),
 ) -> Scaled:
     """Make FP8 with a scale for each block of `spread`."""
@@ -46,8 +46,8 @@ def fp8(
 def fp8_blocks(
     rows: int,
     columns: int,
-    scale: tuple[str, ...] = WIDE,
-    scale_format: str = "float",
+    scale: tuple[str, ...],
+    scale_format: str,
     extras: Extras = (STATIC,),
 ) -> Scaled:
     """Make FP8 with a scale for each tile of `rows` outputs by `columns` inputs.
@@ -63,12 +63,12 @@ def fp8_whole(form: Form, extras: Extras = (STATIC,)) -> Scaled:
     `scalar` and `one` are the former, `vector` and `table` the latter.
     """
     spread = Spread(1 if form in {"vector", "table"} else 0, 0, form)
-    return fp8(spread, extras=extras)
+    return fp8(spread, WIDE, "float", extras)
 
 
 @cache
 def nvfp4(
-    pack: str = "u8-nibbles",
+    pack: str,
     global_shape: Shape = (),
     extras: Extras = (STATIC, PRE_QUANT),
 ) -> Scaled:
@@ -86,8 +86,8 @@ def nvfp4(
 @cache
 def mxfp4(
     pack: str,
-    scale: tuple[str, ...] = E8M0,
-    scale_format: str = "e8m0",
+    scale: tuple[str, ...],
+    scale_format: str,
     extras: Extras = (),
 ) -> Scaled:
     """Make MXFP4: two codes to a byte, a scale for each 32 inputs.
@@ -125,5 +125,5 @@ def packed_floats(data_type: str, bits: int) -> Scaled | None:
             extras=(Extra("input_global_scale", ("F32",), (1,), optional=True),),
         )
     if data_type.startswith("mx_fp") and bits == 4:  # noqa: PLR2004 - e2m1
-        return mxfp4("u8-nibbles")
+        return mxfp4("u8-nibbles", E8M0, "e8m0")
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from qmanifest.layouts import LAYOUTS
 from qmanifest.schemes.base import (
@@ -41,13 +41,13 @@ class Zero:
     """What a block's zero is, and how it is stored."""
 
     kind: Zeros
-    dtypes: tuple[str, ...] = ()
-    pack: str = ""
+    dtypes: tuple[str, ...]
+    pack: str
     """Layout of zeros that are packed as codes; empty for one number each."""
-    plus: int = 0
+    plus: int
     """What readers add to a stored zero: 1 in GPTQ's first format. The sum of a packed
     one wraps around in the bits of a code; readers of that format differ there."""
-    signed: bool = False
+    signed: bool
     """Whether a packed zero is written as codes are: offset, or two's complement."""
     symmetric: bool = False
     """Whether every zero is promised to be `2**(bits - 1)`, though it is stored."""
@@ -55,6 +55,20 @@ class Zero:
     def __str__(self) -> str:
         """Print the kind and what is particular: `code+1`."""
         return f"{self.kind}+{self.plus}" if self.plus else self.kind
+
+
+NO_ZERO: Final = Zero("none", (), "", 0, signed=False)
+"""What a scheme has whose codes are numbers around zero themselves."""
+
+
+def plain_zero(kind: Zeros, dtypes: tuple[str, ...]) -> Zero:
+    """Describe zeros that are stored as one number each, and read as they are."""
+    return Zero(kind, dtypes, "", 0, signed=False)
+
+
+def packed_zero(pack: str, *, plus: int, signed: bool, symmetric: bool = False) -> Zero:
+    """Describe zeros in code units that are packed into words as codes are."""
+    return Zero("code", ("I32",), pack, plus, signed, symmetric)
 
 
 Code: TypeAlias = Literal["unsigned", "offset", "signed"]

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.dtypes import FLOAT, FLOAT16
-from qmanifest.schemes.integers import Integer, Zero
+from qmanifest.schemes.integers import Integer, packed_zero, plain_zero
 from qmanifest.schemes.opaque import Dim, Opaque, OpaquePart
 from qmanifest.spreads import Spread
 
@@ -42,11 +42,10 @@ def gptq(
         listed: whether `g_idx` is needed to know an input's group.
 
     """
-    zero = Zero(
-        "code",
-        ("I32",),
+    zero = packed_zero(
         "i32-planes" if planes else "i32-lsb",
         plus=plus,
+        signed=False,
         symmetric=symmetric,
     )
     return Integer(
@@ -70,7 +69,7 @@ def awq_gemm(bits: int, group_size: int) -> Integer:
         "unsigned",
         Spread(1, group_size, "transposed"),
         FLOAT16,
-        Zero("code", ("I32",), "i32-awq"),
+        packed_zero("i32-awq", plus=0, signed=False),
         "sequential",
         "scale",
     )
@@ -85,7 +84,7 @@ def awq_gemv(bits: int, group_size: int) -> Integer:
         "unsigned",
         Spread(1, group_size, "awq-rows"),
         FLOAT16,
-        Zero("code", ("I32",), "i32-lsb"),
+        packed_zero("i32-lsb", plus=0, signed=False),
         "sequential",
         "float32",
     )
@@ -100,7 +99,7 @@ def awq_gemv_fast(bits: int, group_size: int) -> Integer:
         "unsigned",
         Spread(1, group_size, "awq-columns"),
         FLOAT16,
-        Zero("bias", FLOAT16),
+        plain_zero("bias", FLOAT16),
         "sequential",
         "float32",
     )

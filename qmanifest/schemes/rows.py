@@ -37,7 +37,8 @@ class Affine:
     """Consecutive input features that share a scale and a bias."""
     scale: tuple[str, ...]
     """Dtypes that scales and biases may have; the first is what `pack` writes."""
-    pack: str = "u32-lsb"
+    pack: str
+    """Layout of the codes, a key of `qmanifest.layouts.LAYOUTS`."""
     kind: Literal["affine"] = "affine"
 
     def parts(self, shape: Shape | None) -> Parts:
@@ -75,7 +76,8 @@ class ZeroPoint:
     scale: tuple[str, ...]
     zero: tuple[str, ...]
     """Dtypes of the zeros: floats, or `U8` for one code per byte."""
-    pack: str = "u32-lsb"
+    pack: str
+    """Layout of the codes, a key of `qmanifest.layouts.LAYOUTS`."""
     kind: Literal["zero-point"] = "zero-point"
 
     def parts(self, shape: Shape | None) -> Parts:
@@ -114,8 +116,9 @@ class Microscaling:
     group_size: int
     scale: str
     """Number format of a group's scale: `e8m0` or `e4m3`."""
-    pack: str = "u32-lsb"
-    global_scale: Literal["none", "amax"] = "none"
+    pack: str
+    """Layout of the codes, a key of `qmanifest.layouts.LAYOUTS`."""
+    global_scale: Literal["none", "amax"]
     """`amax`: scales are further multiplied by `global_scale / (6 * 448)`."""
     kind: Literal["microscaling"] = "microscaling"
 

@@ -25,9 +25,9 @@ AFFINE_GROUPS: Final = (32, 64, 128)
 _MAX_EXPERTS: Final = 3
 
 _MICROSCALING: Final = (
-    Microscaling("e2m1", 32, "e8m0"),
-    Microscaling("e4m3", 32, "e8m0"),
-    Microscaling("e2m1", 16, "e4m3"),
+    Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+    Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
+    Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none"),
 )
 _SEGMENTS: Final = st.sampled_from(
     ("model", "layers", "encoder", "layer", "0", "1", "11", "q_proj", "up", "norm")
@@ -71,6 +71,7 @@ def affine_schemes() -> st.SearchStrategy[Affine]:
         st.sampled_from(AFFINE_BITS),
         st.sampled_from(AFFINE_GROUPS),
         st.just(FLOAT16),
+        st.just("u32-lsb"),
     )
 
 

@@ -39,9 +39,9 @@ RawTensor: TypeAlias = tuple[str, Shape, bytes]
 """Dtype, shape and little-endian row-major bytes, whether they agree or not."""
 
 _MODES: Final[dict[str, Scheme]] = {
-    "mxfp4": Microscaling("e2m1", 32, "e8m0"),
-    "mxfp8": Microscaling("e4m3", 32, "e8m0"),
-    "nvfp4": Microscaling("e2m1", 16, "e4m3"),
+    "mxfp4": Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+    "mxfp8": Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
+    "nvfp4": Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none"),
 }
 
 

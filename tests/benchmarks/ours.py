@@ -46,7 +46,7 @@ def quantize(
     """Quantize and pack a matrix, scales in its own dtype."""
     rows, width = weight.shape
     made = (kernels or active()).quantize(weight, bits, group_size)
-    scheme = Affine(bits, group_size, (weight.dtype,))
+    scheme = Affine(bits, group_size, (weight.dtype,), "u32-lsb")
     return Packed(scheme, (rows, width), made.words, made.scales, made.biases)
 
 

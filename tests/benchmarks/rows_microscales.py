@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 SHAPE: Final = (4096, 4096)
 MODES: Final = {
-    "mxfp4": Microscaling("e2m1", 32, "e8m0"),
-    "mxfp8": Microscaling("e4m3", 32, "e8m0"),
-    "nvfp4": Microscaling("e2m1", 16, "e4m3"),
+    "mxfp4": Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+    "mxfp8": Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
+    "nvfp4": Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none"),
 }
 """The schemes by the names of MLX's modes."""
 

@@ -86,7 +86,7 @@ def _torch(_: Path) -> Contest:
 
     stored = ours.random_matrix(WHOLE, "F32")
     weight, copied = tensor_of(stored), peer_mlx.from_stored(stored)
-    scheme = Affine(4, 64, ("F32",))
+    scheme = Affine(4, 64, ("F32",), "u32-lsb")
 
     def limits() -> Iterator[Limit]:
         made = by_torch(weight, scheme)

@@ -89,7 +89,7 @@ def test_what_the_config_promises() -> None:
 
 
 def test_schemes_and_shapes_alone_are_enough() -> None:
-    scheme = Affine(4, 64, ("BF16",))
+    scheme = Affine(4, 64, ("BF16",), "u32-lsb")
     weights = tuple(Weight(n, scheme, "", shape) for n, shape in matrices().items())
     known = {name: ("BF16", shape) for name, shape in vectors().items()}
     built = Manifest("mlx", components=(Component("", weights),))

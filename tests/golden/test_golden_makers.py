@@ -35,11 +35,11 @@ def made() -> Iterator[tuple[Format, Scheme]]:
             )
     others: dict[str, Scheme | None] = {
         "awq_gemm_b4_g64": qweight.awq_gemm(4, 64),
-        "fp8_block32_float": floats.fp8_blocks(32, 32),
+        "fp8_block32_float": floats.fp8_blocks(32, 32, floats.WIDE, "float"),
         "fp8_block32_ue8m0": floats.fp8_blocks(32, 32, floats.E8M0, "e8m0"),
-        "modelopt_nvfp4": floats.nvfp4(),
-        "gptoss_mxfp4": floats.mxfp4("u8-nibbles-blocks"),
-        "ct_MXFP4A16": floats.mxfp4("u8-nibbles"),
+        "modelopt_nvfp4": floats.nvfp4("u8-nibbles"),
+        "gptoss_mxfp4": floats.mxfp4("u8-nibbles-blocks", floats.E8M0, "e8m0"),
+        "ct_MXFP4A16": floats.mxfp4("u8-nibbles", floats.E8M0, "e8m0"),
         "ct_MXFP8A16": floats.mxfp8(),
         "ct_NVFP4": floats.packed_floats("nv_fp", 4),
     }

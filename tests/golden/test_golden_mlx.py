@@ -24,10 +24,10 @@ from qmanifest.writing.quantize import quantize_affine
 BITS: Final = (1, 2, 3, 4, 5, 6, 8)
 GROUPS: Final = (32, 64, 128)
 DTYPES: Final = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
-NVFP4: Final = Microscaling("e2m1", 16, "e4m3")
+NVFP4: Final = Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none")
 MICROSCALING: Final = {
-    "mlx_mxfp4": Microscaling("e2m1", 32, "e8m0"),
-    "mlx_mxfp8": Microscaling("e4m3", 32, "e8m0"),
+    "mlx_mxfp4": Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+    "mlx_mxfp8": Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
     "mlx_nvfp4": NVFP4,
 }
 
@@ -55,7 +55,9 @@ def test_affine_is_that_of_mlx(bits: int, group_size: int, prefix: str) -> None:
     rebuilt = dequantize_affine(codes, made.scales, made.biases, group_size)
     assert_same(rebuilt, expected)
     parts = {"codes": words, "scales": made.scales, "biases": made.biases}
-    whole = dequantize(Affine(bits, group_size, (dtype,)), parts, codes.shape)
+    whole = dequantize(
+        Affine(bits, group_size, (dtype,), "u32-lsb"), parts, codes.shape
+    )
     np.testing.assert_array_equal(whole, to_float32(expected))
 
 
@@ -77,5 +79,5 @@ def test_global_scale_is_that_of_mlx() -> None:
     roles = {"codes": "weight", "scales": "scales", "global_scale": "global_scale"}
     parts = {role: part("mlx_nvfp4", "gs", key) for role, key in roles.items()}
     expected = part("mlx_nvfp4", "gs", "dequant_f32")
-    scheme = Microscaling("e2m1", 16, "e4m3", global_scale="amax")
+    scheme = Microscaling("e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb")
     assert_same(Stored("F32", dequantize(scheme, parts, expected.shape)), expected)

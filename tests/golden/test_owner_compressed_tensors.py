@@ -15,7 +15,7 @@ from qmanifest.backends.reference import dequantize
 from qmanifest.dtypes import FLOAT
 from qmanifest.packings import pack, unpack
 from qmanifest.packings.arrays import Stored, from_float32
-from qmanifest.schemes import Integer, Scheme, Zero
+from qmanifest.schemes import NO_ZERO, Integer, Scheme, plain_zero
 from qmanifest.spreads import Spread
 
 helpers = owner("compressed_tensors.compressors.pack_quantized.helpers")
@@ -124,7 +124,7 @@ def test_packed_weights(
     )
     scheme = quantization.QuantizationScheme(targets=["Linear"], weights=args)
     layer = weight_of(bits, 44, 96).to(dtype)
-    zero = Zero("none") if symmetric else CT_ZERO
+    zero = NO_ZERO if symmetric else CT_ZERO
     ours = Integer(
         *(bits, "i32-lsb", "offset", Spread(1, group), FLOAT, zero),
         *("sequential", "scale"),
@@ -144,7 +144,7 @@ def test_bytes(bits: int, *, symmetric: bool) -> None:
     )
     layer = weight_of(bits, 44, 96)
     tensors = compressed(layer, scheme)
-    zero = Zero("none") if symmetric else Zero("code", ("I8",))
+    zero = NO_ZERO if symmetric else plain_zero("code", ("I8",))
     ours = Integer(
         *(bits, "i8", "signed", Spread(1, 0), FLOAT, zero, "sequential", "scale")
     )

@@ -56,7 +56,7 @@ def rebuilt(codes: torch.Tensor, scales: torch.Tensor) -> Stored:
 @pytest.mark.parametrize("block", [(32, 32), (64, 16), (1, 32)])
 def test_fp8_blocks(block: tuple[int, int], scale: str, shape: tuple[int, ...]) -> None:
     codes, scales = fp8_parts(random(*shape), block, scale)
-    scheme = fp8_blocks(*block)
+    scheme = fp8_blocks(*block, WIDE, "float")
     if scale == "ue8m0":
         scheme = fp8_blocks(*block, E8M0, "e8m0")
     parts = {"codes": stored(codes), "scales": stored(scales)}
@@ -83,7 +83,7 @@ def test_fp4_experts(shape: tuple[int, ...], scale: str) -> None:
     scales = torch.from_numpy(np.exp2(exponents).astype(np.float32))
     scheme = mxfp4("i8-lsb", WIDE, "float")
     if scale == "ue8m0":
-        scales, scheme = scales.to(torch.float8_e8m0fnu), mxfp4("i8-lsb")
+        scales, scheme = scales.to(torch.float8_e8m0fnu), mxfp4("i8-lsb", E8M0, "e8m0")
     parts = {"codes": stored(codes), "scales": stored(scales)}
     assert_same(Stored("F32", dequantize(scheme, parts, shape)), rebuilt(codes, scales))
 
@@ -97,7 +97,7 @@ def test_gpt_oss_blocks(experts: int) -> None:
         torch.from_numpy(blocks), torch.from_numpy(scales)
     )
     parts = {"codes": Stored("U8", blocks), "scales": Stored("U8", scales)}
-    made = dequantize(mxfp4("u8-nibbles-blocks"), parts, (experts, 6, 96))
+    made = dequantize(mxfp4("u8-nibbles-blocks", E8M0, "e8m0"), parts, (experts, 6, 96))
     turned = np.ascontiguousarray(made.swapaxes(-1, -2))
     assert_same(from_float32(turned, "BF16"), stored(theirs))
 
@@ -116,5 +116,5 @@ def test_metal(bits: int, group: int) -> None:
         "scales": stored(scales),
         "biases": stored(biases),
     }
-    made = dequantize(Affine(bits, group, ("F32",)), parts, (24, 128))
+    made = dequantize(Affine(bits, group, ("F32",), "u32-lsb"), parts, (24, 128))
     assert_same(Stored("F32", made), stored(theirs))

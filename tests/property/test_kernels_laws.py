@@ -33,9 +33,9 @@ DTYPES = ("F32", "F16", "BF16")
 BITS = (1, 2, 3, 4, 5, 6, 7, 8)
 GROUPS = (32, 64, 128)
 MICROSCALING: tuple[Microscaling, ...] = (
-    Microscaling("e2m1", 32, "e8m0"),
-    Microscaling("e4m3", 32, "e8m0"),
-    Microscaling("e2m1", 16, "e4m3"),
+    Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+    Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
+    Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none"),
     Microscaling("e2m1", 16, "e4m3", "u8-nibbles", "amax"),
 )
 
@@ -116,7 +116,7 @@ def test_tricky_groups(kernels: Kernels, bits: int, dtype: str) -> None:
             "scales": made.scales,
             "biases": made.biases,
         }
-        scheme = Affine(bits, group_size, (dtype,))
+        scheme = Affine(bits, group_size, (dtype,), "u32-lsb")
         assert_rebuilds(kernels, scheme, parts, weight.shape)
 
 
@@ -158,7 +158,7 @@ def test_any_affine_parts_rebuild_alike(data: st.DataObject, name: str) -> None:
         "scales": Stored(dtype, data.draw(numbers).view(storage)),
         "biases": Stored(dtype, data.draw(numbers).view(storage)),
     }
-    scheme = Affine(bits, group_size, (dtype,))
+    scheme = Affine(bits, group_size, (dtype,), "u32-lsb")
     found = SETS[name].dequantize(scheme, parts, shape)
     assert_same(found, REFERENCE.dequantize(scheme, parts, shape), "rebuilt")
 
@@ -182,7 +182,7 @@ def test_parts_of_one_magnitude_rebuild_alike(
     scales, biases = (from_float32(each.astype(np.float32), dtype) for each in numbers)
     codes = rng.integers(0, 2**32, (3, 4 * bits), np.uint32)
     parts = {"codes": Stored("U32", codes), "scales": scales, "biases": biases}
-    assert_rebuilds(SETS[name], Affine(bits, 32, (dtype,)), parts, (3, 128))
+    assert_rebuilds(SETS[name], Affine(bits, 32, (dtype,), "u32-lsb"), parts, (3, 128))
 
 
 @pytest.mark.parametrize("scheme", MICROSCALING, ids=str)
@@ -237,7 +237,7 @@ def test_same_as_mlx(kernels: Kernels, bits: int, dtype: str) -> None:
         for found, part in ((made.scales, peer[1]), (made.biases, peer[2])):
             plain = part.view(mx.uint16) if dtype == "BF16" else part
             assert_same(found, Stored(dtype, np.array(plain)), "scales or biases")
-        scheme = Affine(bits, group_size, (dtype,))
+        scheme = Affine(bits, group_size, (dtype,), "u32-lsb")
         parts = {
             "codes": Stored("U32", made.words),
             "scales": made.scales,

@@ -46,7 +46,7 @@ def weights(draw: st.DrawFn) -> tuple[Affine, tuple[int, int], dict[str, Stored]
     for role in ("scales", "biases"):
         values = rng.normal(size=(shape[0], shape[1] // group)) * magnitude
         parts[role] = from_float32(np.asarray(values, np.float32), scale)
-    return Affine(bits, group, (scale,)), shape, parts
+    return Affine(bits, group, (scale,), "u32-lsb"), shape, parts
 
 
 @settings(deadline=None)

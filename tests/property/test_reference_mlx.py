@@ -17,9 +17,9 @@ from qmanifest.schemes import Affine, Microscaling
 mx = pytest.importorskip("mlx.core")
 
 MODES = {
-    "mxfp4": Microscaling("e2m1", 32, "e8m0"),
-    "mxfp8": Microscaling("e4m3", 32, "e8m0"),
-    "nvfp4": Microscaling("e2m1", 16, "e4m3"),
+    "mxfp4": Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+    "mxfp8": Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
+    "nvfp4": Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none"),
 }
 STORAGE = {"F32": "<u4", "F16": "<u2", "BF16": "<u2"}
 
@@ -41,7 +41,7 @@ def test_affine_with_any_scale_and_bias(data: st.DataObject) -> None:
     viewed = "<f2" if dtype == "F16" else "<f4" if dtype == "F32" else "<u2"
     scales, biases = (Stored(dtype, data.draw(any_bits).view(viewed)) for _ in "sb")
     parts = {"codes": Stored("U32", words), "scales": scales, "biases": biases}
-    found = dequantize(Affine(bits, group_size, (dtype,)), parts, (2, 128))
+    found = dequantize(Affine(bits, group_size, (dtype,), "u32-lsb"), parts, (2, 128))
     peer = mx.dequantize(
         mx.array(words), to_mlx(scales), to_mlx(biases), group_size, bits
     )
@@ -83,7 +83,7 @@ def test_global_scale(seed: int, amax: float) -> None:
         "scales": Stored("U8", scales),
         "global_scale": Stored("F32", np.array([amax], np.float32)),
     }
-    scheme = Microscaling("e2m1", 16, "e4m3", global_scale="amax")
+    scheme = Microscaling("e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb")
     found = dequantize(scheme, parts, (4, 128))
     peer = mx.dequantize(
         mx.array(words),

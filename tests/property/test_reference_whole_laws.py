@@ -18,7 +18,7 @@ from qmanifest.errors import BackendError, PackingError
 from qmanifest.packings import pack
 from qmanifest.packings.arrays import Codes, Stored, from_float32, storage_dtype
 from qmanifest.packings.arrays import to_float32 as wide
-from qmanifest.schemes import Integer, Zero
+from qmanifest.schemes import Integer, Zero, plain_zero
 from qmanifest.spreads import Spread
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def weights(draw: st.DrawFn) -> tuple[Integer, tuple[int, int], Parts, Codes]:
     stored = kind in {"code", "shift", "bias"}
     packed = kind == "code" and draw(st.booleans())
     plus, signed = draw(st.integers(0, 1)), draw(st.booleans())
-    zero = Zero(kind, FLOAT) if stored else Zero(kind)
+    zero = plain_zero(kind, FLOAT if stored else ())
     if packed and spread.form != "swizzled":
         zero = Zero("code", ("I32",), "i32-lsb", plus, signed)
     scheme = Integer(

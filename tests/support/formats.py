@@ -9,14 +9,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.dtypes import FLOAT, FLOAT16
-from qmanifest.schemes import Codebook, Extra, Integer, Scaled, Scheme, Zero
+from qmanifest.schemes import (
+    NO_ZERO,
+    Codebook,
+    Extra,
+    Integer,
+    Scaled,
+    Scheme,
+    Zero,
+    packed_zero,
+    plain_zero,
+)
 from qmanifest.spreads import Spread
 
 if TYPE_CHECKING:
     from qmanifest.tensors import Shape
 
 SEQUENTIAL: Final = "sequential"
-NO_ZERO: Final = Zero("none")
 F32: Final = ("F32",)
 E8M0: Final = ("U8", "F8_E8M0")
 E4M3: Final = ("F8_E4M3",)
@@ -47,7 +56,7 @@ def gptq(file: str, *, version: int) -> Format:
     """A file of GPTQModel, with the zeros of either format."""
     bits, planar = int(file[6]), "planar" in file
     rows = "i32-planes" if planar else "i32-lsb"
-    zero = Zero("code", ("I32",), rows, plus=1 if version == 1 else 0)
+    zero = packed_zero(rows, plus=1 if version == 1 else 0, signed=False)
     scheme = Integer(
         *(bits, f"{rows}-down", "unsigned", Spread(1, 32, "transposed"), FLOAT16),
         *(zero, "may-be-listed", "float32"),
@@ -73,7 +82,7 @@ def auto_round(bits: int, symmetric: str, kind: str) -> Format:
     """A layer of AutoRound; zero points minus one (`zp`), or as they are (`raw`)."""
     scheme = Integer(
         *(bits, "i32-lsb-down", "unsigned", Spread(1, 32, "transposed"), FLOAT16),
-        Zero("code", ("I32",), "i32-lsb", plus=1 if kind == "zp" else 0),
+        packed_zero("i32-lsb", plus=1 if kind == "zp" else 0, signed=False),
         *("may-be-listed", "float32"),
     )
     stem = f"b{bits}_{symmetric}"
@@ -83,19 +92,18 @@ def auto_round(bits: int, symmetric: str, kind: str) -> Format:
     return Format(f"autoround_{kind}", scheme, (32, 64), parts, expected, turned=True)
 
 
-AWQ_ZERO: Final = ("I32",)
 AWQ: Final = {
     "gemm": Integer(
         *(4, "i32-awq-across", "unsigned", Spread(1, 64, "transposed"), ("F16",)),
-        *(Zero("code", AWQ_ZERO, "i32-awq"), SEQUENTIAL, "scale"),
+        *(packed_zero("i32-awq", plus=0, signed=False), SEQUENTIAL, "scale"),
     ),
     "gemv": Integer(
         *(4, "i32-lsb", "unsigned", Spread(1, 64, "awq-rows"), ("F16",)),
-        *(Zero("code", AWQ_ZERO, "i32-lsb"), SEQUENTIAL, "float32"),
+        *(packed_zero("i32-lsb", plus=0, signed=False), SEQUENTIAL, "float32"),
     ),
     "gemv_fast": Integer(
         *(4, "i16-awq-fast", "unsigned", Spread(1, 64, "awq-columns"), ("F16",)),
-        *(Zero("bias", ("F16",)), SEQUENTIAL, "float32"),
+        *(plain_zero("bias", ("F16",)), SEQUENTIAL, "float32"),
     ),
 }
 AWQ_PARTS: Final = {"codes": "qweight", "scales": "scales", "zeros": "qzeros"}
@@ -123,7 +131,7 @@ CT_NVFP4: Final = Scaled(
     *("e2m1", "u8-nibbles", Spread(1, 16), E4M3, "e4m3", "divide", "BF16"),
     global_shape=(1,),
 )
-CT_ZERO: Final = Zero("code", ("I32",), "i32-lsb-stacked", signed=True)
+CT_ZERO: Final = packed_zero("i32-lsb-stacked", plus=0, signed=True)
 CT: Final[dict[str, Scheme]] = {
     "W3A16": ct_integer(3),
     "W4A16": ct_integer(4),
@@ -179,7 +187,7 @@ def hqq(bits: int, axis: int) -> Format:
     """A file of HQQ: blocks follow each other (axis 1), or their weights do (0)."""
     pack = "i32-split-high" if bits == 3 else "u8-split-high"
     spread = Spread(0, 64, "flat-column" if axis else "flat-row")
-    zero = Zero("code", FLOAT)
+    zero = plain_zero("code", FLOAT)
     scheme = Integer(bits, pack, "unsigned", spread, FLOAT, zero, SEQUENTIAL, "scale")
     parts = {"codes": "W_q", "scales": "scale", "zeros": "zero"}
     return Format(f"hqq_b{bits}_axis{axis}", scheme, (48, 128), parts, "dequant_f32")
@@ -188,7 +196,7 @@ def hqq(bits: int, axis: int) -> Format:
 def quanto_int(bits: int) -> Format:
     """A file of quanto with two or four bits."""
     spread = Spread(0, 128, "flat-column")
-    zero = Zero("shift", FLOAT)
+    zero = plain_zero("shift", FLOAT)
     scheme = Integer(
         bits, "u8-split-low", "unsigned", spread, FLOAT, zero, SEQUENTIAL, "scale"
     )
@@ -207,10 +215,10 @@ def quanto_byte(name: str, element: str, pack: str) -> Format:
 TORCHAO_PARTS: Final = {"codes": "0._weight_qdata", "scales": "0._weight_scale"}
 TORCHAO_ZERO: Final = {"zeros": "0._weight_zero_point"}
 TORCHAO_INT8: Final = Integer(
-    *(8, "i8", "signed", ROW, F32, Zero("code", ("I8",)), SEQUENTIAL, "float32"),
+    *(8, "i8", "signed", ROW, F32, plain_zero("code", ("I8",)), SEQUENTIAL, "float32"),
 )
 TORCHAO_INTX: Final = Integer(
-    *(4, "i8", "signed", Spread(1, 32), FLOAT, Zero("code", ("I8",))),
+    *(4, "i8", "signed", Spread(1, 32), FLOAT, plain_zero("code", ("I8",))),
     *(SEQUENTIAL, "scale"),
 )
 TORCHAO_FP8: Final = Scaled("e4m3", "f8-e4m3", ROW, F32, "float", "none", "BF16")

@@ -46,7 +46,7 @@ from qmanifest.schemes import (
 
 DRAWN: Final[dict[str, st.SearchStrategy[Drawn]]] = {
     "metal": st.builds(
-        lambda bits, group: Drawn(Affine(bits, group, FLOAT), METAL.names),
+        lambda bits, group: Drawn(Affine(bits, group, FLOAT, "u32-lsb"), METAL.names),
         st.sampled_from([2, 4, 8]),
         st.sampled_from([32, 64]),
     ),

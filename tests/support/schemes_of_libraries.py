@@ -30,6 +30,7 @@ from qmanifest.families import (
     PartNames,
 )
 from qmanifest.schemes import (
+    NO_ZERO,
     Codebook,
     Dim,
     Integer,
@@ -37,7 +38,7 @@ from qmanifest.schemes import (
     OpaquePart,
     Scaled,
     Scheme,
-    Zero,
+    plain_zero,
 )
 from qmanifest.spreads import Spread
 
@@ -75,7 +76,7 @@ def torchao_weights(draw: st.DrawFn) -> Drawn:
     swizzled: Any = draw(st.sampled_from(["table", "swizzled"]))
     if kind == "i8":
         bits, group = draw(st.sampled_from([(8, 0), (4, 32), (4, 0), (8, 64)]))
-        zero = draw(st.sampled_from([Zero("none"), Zero("code", ("I8",))]))
+        zero = draw(st.sampled_from([NO_ZERO, plain_zero("code", ("I8",))]))
         scheme: Scheme = Integer(
             *(bits, "i8", "signed", Spread(1, group), FLOAT, zero),
             *("sequential", "scale"),

@@ -65,7 +65,7 @@ def fp8_weights(draw: st.DrawFn) -> Drawn:
         sides = draw(st.sampled_from([(128, 128), (32, 64)]))
         return Drawn(fp8(Spread(*sides), *scale, ()), family.names, _FP8_SHAPES)
     form = draw(st.sampled_from(["one", "scalar"]))
-    scheme = fp8(Spread(0, 0, "one" if form == "one" else "scalar"), extras=())
+    scheme = fp8(Spread(0, 0, "one" if form == "one" else "scalar"), WIDE, "float", ())
     return Drawn(scheme, family.names, _FP8_SHAPES[:3])
 
 

@@ -110,7 +110,7 @@ def test_several_blocks(
         "scales": found.scales,
         "biases": found.biases,
     }
-    scheme = Affine(bits, group_size, ("F16",))
+    scheme = Affine(bits, group_size, ("F16",), "u32-lsb")
     rebuilt, again = (
         each.dequantize(scheme, parts, weight.shape)
         for each in (careful.KERNELS, REFERENCE)

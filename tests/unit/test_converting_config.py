@@ -23,7 +23,7 @@ from qmanifest.errors import EmitError, UnknownDialectError, WriteError
 if TYPE_CHECKING:
     from pathlib import Path
 
-WEIGHT = Weight("a.weight", Affine(4, 64, FLOAT16), "", (4, 64))
+WEIGHT = Weight("a.weight", Affine(4, 64, FLOAT16, "u32-lsb"), "", (4, 64))
 ONE = Manifest(
     "made", components=(Component("", (WEIGHT,), (Kept("b.weight", "", FLOAT16),)),)
 )

@@ -319,7 +319,7 @@ def test_awq_is_said_to_have_zero_points() -> None:
 @pytest.mark.parametrize(
     "schemes",
     [
-        (Affine(4, 64, FLOAT),),
+        (Affine(4, 64, FLOAT, "u32-lsb"),),
         (qweight.gptq(4, 64, plus=1), qweight.gptq(4, 64, plus=0)),
         (qweight.gptq(5, 64, plus=0, planes=True),),
     ],

@@ -756,7 +756,9 @@ def test_several_schemes_are_several_groups() -> None:
         Manifest(
             "made",
             components=(
-                Component("", (Weight("a.weight", Affine(4, 64, ("F16",)), ""),)),
+                Component(
+                    "", (Weight("a.weight", Affine(4, 64, ("F16",), "u32-lsb"), ""),)
+                ),
             ),
         ),
         Manifest(

@@ -465,7 +465,7 @@ def test_written_again(said: dict[str, Any], tensors: Tensors) -> None:
 def test_what_it_has_no_words_for() -> None:
     whole = Weight("a.weight", scheme(WHOLE, stored("a", scales=())), "")
     blocks = Weight("b.weight", scheme(BLOCKS, stored("b")), "")
-    affine = Weight("a.weight", Affine(4, 64, ("F16",)), "")
+    affine = Weight("a.weight", Affine(4, 64, ("F16",), "u32-lsb"), "")
     rows = Weight("a.weight", fp8_whole("vector"), "")
     emit = dialect_named(ID).emit
     for weights in ((affine,), (rows,), (whole, blocks)):

@@ -175,7 +175,9 @@ def test_one_model_is_emitted(components: int) -> None:
         dialect_named(ID).emit(manifest)
 
 
-@pytest.mark.parametrize("scheme", [Affine(4, 64, ("F16",)), gemma(3, table=False)])
+@pytest.mark.parametrize(
+    "scheme", [Affine(4, 64, ("F16",), "u32-lsb"), gemma(3, table=False)]
+)
 def test_other_schemes_have_no_words(scheme: Any) -> None:  # noqa: ANN401 - any scheme
     weight = Weight("a.weight", scheme, "", names=GEMMA.names)
     manifest = Manifest(ID, None, (Component("", (weight,)),))

@@ -410,7 +410,7 @@ def test_names_are_emitted_whatever_they_hold() -> None:
 @pytest.mark.parametrize(
     "schemes",
     [
-        (Affine(4, 64, FLOAT),),
+        (Affine(4, 64, FLOAT, "u32-lsb"),),
         (qweight.awq_gemm(4, 64),),
         (qweight.gptq(4, 64, plus=1), qweight.gptq(4, 64, plus=0)),
         (qweight.gptq(5, 64, plus=1),),  # AutoRound's

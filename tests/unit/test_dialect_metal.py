@@ -123,10 +123,10 @@ def test_written_again() -> None:
     "schemes",
     [
         (),
-        (Microscaling("e2m1", 32, "e8m0"),),
-        (Affine(3, 64, ("F16",)),),
+        (Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),),
+        (Affine(3, 64, ("F16",), "u32-lsb"),),
         (Affine(4, 64, ("F16",), "u8-nibbles"),),
-        (Affine(4, 64, ("F16",)), Affine(8, 64, ("F16",))),
+        (Affine(4, 64, ("F16",), "u32-lsb"), Affine(8, 64, ("F16",), "u32-lsb")),
     ],
 )
 def test_what_it_has_no_words_for(schemes: tuple[Affine | Microscaling, ...]) -> None:

@@ -18,7 +18,7 @@ from qmanifest.schemes import Affine, Microscaling, ZeroPoint
 
 Config = dict[str, Any]
 BLOCK: Final[Config] = {"group_size": 64, "bits": 4}
-NVFP4: Final = Microscaling("e2m1", 16, "e4m3")
+NVFP4: Final = Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none")
 
 
 def single(*weights: Weight, kept: tuple[str, ...] = ()) -> Manifest:
@@ -35,7 +35,8 @@ def test_what_is_stored_packed_is_quantized() -> None:
     index = packed("a", "b.c", kept=["norm.weight"])
     found = component("mlx", BLOCK, index)
     assert found.weights == tuple(
-        Weight(name, Affine(4, 64, FLOAT), "") for name in ("a.weight", "b.c.weight")
+        Weight(name, Affine(4, 64, FLOAT, "u32-lsb"), "")
+        for name in ("a.weight", "b.c.weight")
     )
     assert found.kept == ()
     assert not found.exhaustive
@@ -53,12 +54,12 @@ def test_overrides() -> None:
     index = packed(*"abcdfg", kept=["e.weight"])
     found = component("mlx", block, index)
     assert {w.name: (w.scheme, w.pointer) for w in found.weights} == {
-        "a.weight": (Affine(8, 32, FLOAT), "/a"),
-        "b.weight": (Affine(8, 64, FLOAT), "/b"),
-        "c.weight": (Affine(4, 64, FLOAT), "/c"),
-        "d.weight": (Affine(4, 64, FLOAT), "/d"),
-        "f.weight": (Microscaling("e4m3", 32, "e8m0"), "/f"),
-        "g.weight": (Affine(4, 64, FLOAT), ""),
+        "a.weight": (Affine(8, 32, FLOAT, "u32-lsb"), "/a"),
+        "b.weight": (Affine(8, 64, FLOAT, "u32-lsb"), "/b"),
+        "c.weight": (Affine(4, 64, FLOAT, "u32-lsb"), "/c"),
+        "d.weight": (Affine(4, 64, FLOAT, "u32-lsb"), "/d"),
+        "f.weight": (Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"), "/f"),
+        "g.weight": (Affine(4, 64, FLOAT, "u32-lsb"), ""),
     }
     assert found.kept == (Kept("e.weight", "/e", FLOAT),)
 
@@ -130,7 +131,7 @@ def test_global_scales(
 
 def test_global_scale_means_nothing_to_affine_modules() -> None:
     found = component("mlx", BLOCK | {"a": {"global_scale": True}})
-    assert found.weights[0].scheme == Affine(4, 64, FLOAT)
+    assert found.weights[0].scheme == Affine(4, 64, FLOAT, "u32-lsb")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +174,7 @@ def test_modules_may_be_called_like_attributes(module: str) -> None:
 
 
 def test_emit_writes_defaults_and_what_differs() -> None:
-    q4, q8 = Affine(4, 64, FLOAT16), Affine(8, 32, FLOAT16)
+    q4, q8 = Affine(4, 64, FLOAT16, "u32-lsb"), Affine(8, 32, FLOAT16, "u32-lsb")
     weights = [Weight(f"l.{n}.weight", q4, "") for n in range(3)]
     manifest = single(
         *weights, Weight("head.weight", q8, ""), kept=("gate.weight", "norm.bias")
@@ -201,11 +202,15 @@ def test_emit_keeps_what_only_an_override_names() -> None:
             single(Weight("a", Affine(4, 64, FLOAT, "u8-nibbles"), "")),
             "no words for 'a'",
         ),
-        (single(Weight("a", ZeroPoint(4, 64, FLOAT, ("U8",)), "")), "no words for 'a'"),
+        (
+            single(Weight("a", ZeroPoint(4, 64, FLOAT, ("U8",), "u32-lsb"), "")),
+            "no words for 'a'",
+        ),
         (single(Weight("bits.weight", NVFP4, "")), None),
         (
             single(
-                Weight("mode.weight", Affine(4, 64, FLOAT), ""), kept=("bits.weight",)
+                Weight("mode.weight", Affine(4, 64, FLOAT, "u32-lsb"), ""),
+                kept=("bits.weight",),
             ),
             "'bits'",
         ),

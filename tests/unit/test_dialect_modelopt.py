@@ -517,8 +517,8 @@ def test_written_again(algorithm: str) -> None:
 @pytest.mark.parametrize(
     "schemes",
     [
-        (Affine(4, 64, ("F16",)),),
-        (Affine(4, 64, ("F16",)), Affine(8, 64, ("F16",))),
+        (Affine(4, 64, ("F16",), "u32-lsb"),),
+        (Affine(4, 64, ("F16",), "u32-lsb"), Affine(8, 64, ("F16",), "u32-lsb")),
     ],
 )
 def test_what_it_has_no_words_for(schemes: tuple[Scheme, ...]) -> None:

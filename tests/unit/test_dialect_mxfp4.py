@@ -145,7 +145,7 @@ def test_written_again() -> None:
 
 
 def test_what_it_has_no_words_for() -> None:
-    affine = Weight("a.weight", Affine(4, 64, ("F16",)), "")
+    affine = Weight("a.weight", Affine(4, 64, ("F16",), "u32-lsb"), "")
     emit = dialect_named(ID).emit
     for components in ((Component("", (affine,)),), ()):
         with pytest.raises(EmitError):

@@ -23,7 +23,7 @@ from qmanifest.manifest import Component, Kept, Manifest, Weight
 from qmanifest.schemes import Affine, Microscaling, ZeroPoint
 
 Config = dict[str, Any]
-SCHEME: Final = Affine(4, 64, FLOAT16)
+SCHEME: Final = Affine(4, 64, FLOAT16, "u32-lsb")
 
 
 def config(
@@ -54,7 +54,7 @@ def test_quant_is_the_width_of_all(bits: int) -> None:
     lowered = lower("q4-lists", config([], {f"emb_q{bits}": ["a"]}, quant=f"q{bits}"))
     assert lowered.defects == ()
     ((_, weight),) = lowered.manifest.weights()
-    assert weight.scheme == Affine(bits, 64, FLOAT16)
+    assert weight.scheme == Affine(bits, 64, FLOAT16, "u32-lsb")
 
 
 def test_a_list_of_another_width_contradicts_quant() -> None:
@@ -247,7 +247,10 @@ def test_emit() -> None:
 def test_emitted_prose_and_lists_are_as_they_should_be() -> None:
     for bits in (2, 3, 4, 5, 6, 8):
         assert (
-            lower("q4-lists", emit(two(scheme=Affine(bits, 32, FLOAT16)))).defects == ()
+            lower(
+                "q4-lists", emit(two(scheme=Affine(bits, 32, FLOAT16, "u32-lsb")))
+            ).defects
+            == ()
         )
 
 
@@ -261,9 +264,15 @@ def test_emit_writes_protected_lines_and_not_what_they_match() -> None:
     ("manifest", "said"),
     [
         (Manifest("x"), "has 0"),
-        (two(scheme=Affine(7, 64, FLOAT16)), "cannot say /emb_q7: it is no key here"),
-        (two(scheme=Microscaling("e2m1", 32, "e8m0")), "affine schemes"),
-        (two(scheme=ZeroPoint(4, 64, FLOAT16, ("U8",))), "affine schemes"),
+        (
+            two(scheme=Affine(7, 64, FLOAT16, "u32-lsb")),
+            "cannot say /emb_q7: it is no key here",
+        ),
+        (
+            two(scheme=Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none")),
+            "affine schemes",
+        ),
+        (two(scheme=ZeroPoint(4, 64, FLOAT16, ("U8",), "u32-lsb")), "affine schemes"),
         (
             Manifest("x", components=(Component("", (Weight("a", SCHEME, ""),)),)),
             "named components only",
@@ -273,7 +282,9 @@ def test_emit_writes_protected_lines_and_not_what_they_match() -> None:
                 "x",
                 components=(
                     Component("e", (Weight("a", SCHEME, ""),)),
-                    Component("f", (Weight("a", Affine(8, 64, FLOAT16), ""),)),
+                    Component(
+                        "f", (Weight("a", Affine(8, 64, FLOAT16, "u32-lsb"), ""),)
+                    ),
                 ),
             ),
             "the manifest has 2",

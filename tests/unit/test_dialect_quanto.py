@@ -155,7 +155,7 @@ def test_emit_writes_what_was_read() -> None:
     assert again == {"a": {"weights": "qint4", "activations": "none"}}
     weights = lower("quanto", again, blocks()).manifest.components[0].weights
     assert weights == lowered.manifest.components[0].weights
-    affine = Weight("a.weight", Affine(4, 64, ("F16",)), "")
+    affine = Weight("a.weight", Affine(4, 64, ("F16",), "u32-lsb"), "")
     with pytest.raises(EmitError, match="no words"):
         dialect_named("quanto").emit(
             Manifest("quanto", None, (Component("", (affine,)),))

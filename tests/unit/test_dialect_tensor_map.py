@@ -24,7 +24,7 @@ from qmanifest.manifest import Component, Kept, Manifest, Weight
 from qmanifest.schemes import Affine, Microscaling, ZeroPoint
 
 Config = dict[str, Any]
-Q4: Final = Affine(4, 64, FLOAT16)
+Q4: Final = Affine(4, 64, FLOAT16, "u32-lsb")
 
 
 def config(tensors: Config, kept: list[str] | None = None, **others: object) -> Config:
@@ -61,18 +61,27 @@ def test_entries_say_what_the_top_level_does_not() -> None:
     )
     assert found.weights == (
         Weight("a.weight", Q4, "/tensors/a.weight"),
-        Weight("b.weight", Affine(8, 64, FLOAT16), "/tensors/b.weight"),
-        Weight("c.weight", Affine(4, 32, FLOAT16), "/tensors/c.weight", (2, 3, 32)),
-        Weight("d.weight", Microscaling("e4m3", 32, "e8m0"), "/tensors/d.weight"),
+        Weight("b.weight", Affine(8, 64, FLOAT16, "u32-lsb"), "/tensors/b.weight"),
+        Weight(
+            "c.weight",
+            Affine(4, 32, FLOAT16, "u32-lsb"),
+            "/tensors/c.weight",
+            (2, 3, 32),
+        ),
+        Weight(
+            "d.weight",
+            Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
+            "/tensors/d.weight",
+        ),
     )
 
 
 @pytest.mark.parametrize(
     ("mode", "bits", "group_size", "scheme"),
     [
-        ("mxfp4", 4, 32, Microscaling("e2m1", 32, "e8m0")),
-        ("mxfp8", 8, 32, Microscaling("e4m3", 32, "e8m0")),
-        ("nvfp4", 4, 16, Microscaling("e2m1", 16, "e4m3")),
+        ("mxfp4", 4, 32, Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none")),
+        ("mxfp8", 8, 32, Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none")),
+        ("nvfp4", 4, 16, Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none")),
     ],
 )
 def test_modes_of_small_floats(
@@ -276,17 +285,19 @@ def test_a_global_scale_is_seen() -> None:
     given = config({"a.weight": {}}, mode="nvfp4", group_size=16)
     lowered = lower("tensor-map", given, index)
     (weight,) = lowered.manifest.components[0].weights
-    assert weight.scheme == Microscaling("e2m1", 16, "e4m3", global_scale="amax")
+    assert weight.scheme == Microscaling(
+        "e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb"
+    )
     again = lower("tensor-map", emit_again("tensor-map", lowered), index)
     assert again.manifest.components[0].weights == (weight,)
 
 
 def test_emit_takes_the_usual_scheme_to_the_top() -> None:
     weights = [
-        Weight(f"{number}.weight", Affine(8, 32, FLOAT16), "", (4, 64))
+        Weight(f"{number}.weight", Affine(8, 32, FLOAT16, "u32-lsb"), "", (4, 64))
         for number in range(3)
     ]
-    odd = Weight("odd.weight", Microscaling("e2m1", 32, "e8m0"), "")
+    odd = Weight("odd.weight", Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"), "")
     assert emit(single(*weights, odd, kept=("z.weight", "b.weight"))) == {
         "bits": 8,
         "group_size": 32,
@@ -365,11 +376,13 @@ def test_substrings_of_another_dialect_become_patterns() -> None:
         (Manifest("x"), "has 0"),
         (Manifest("x", components=(Component("a"), Component("b"))), "has 2"),
         (
-            single(Weight("a", ZeroPoint(4, 64, FLOAT16, ("U8",)), "")),
+            single(Weight("a", ZeroPoint(4, 64, FLOAT16, ("U8",), "u32-lsb"), "")),
             "no words for 'a'",
         ),
         (
-            single(Weight("a", Microscaling("e2m1", 64, "e8m0"), "")),
+            single(
+                Weight("a", Microscaling("e2m1", 64, "e8m0", "u32-lsb", "none"), "")
+            ),
             "no words for 'a'",
         ),
         (single(Weight("a", Q4, "", (64,))), "/tensors/a/shape"),

@@ -51,7 +51,7 @@ def affine(weight: Stored, kernels: Kernels) -> tuple[Affine, dict[str, Stored]]
         "scales": made.scales,
         "biases": made.biases,
     }
-    return Affine(4, 64, ("F32",)), parts
+    return Affine(4, 64, ("F32",), "u32-lsb"), parts
 
 
 def test_choice_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_threads_share_the_groups(
     found = kernels.quantize(weight, 3, 32)
     expected = reference.KERNELS.quantize(weight, 3, 32)
     np.testing.assert_array_equal(found.words, expected.words)
-    scheme = Affine(3, 32, ("F32",))
+    scheme = Affine(3, 32, ("F32",), "u32-lsb")
     parts = {
         "codes": Stored("U32", found.words),
         "scales": found.scales,
@@ -223,7 +223,7 @@ def test_weights_without_elements(kernels: Kernels) -> None:
             "scales": made.scales,
             "biases": made.biases,
         }
-        found = kernels.dequantize(Affine(4, 64, ("F32",)), parts, shape)
+        found = kernels.dequantize(Affine(4, 64, ("F32",), "u32-lsb"), parts, shape)
         assert found.shape == shape
 
 
@@ -255,7 +255,9 @@ def test_zero_points_go_to_the_reference(kernels: Kernels) -> None:
     _, parts = affine(normal(4, 128), kernels)
     zeros = Stored("U8", np.full((4, 2), 7, np.uint8))
     found = kernels.dequantize(
-        ZeroPoint(4, 64, ("F32",), ("U8",)), {**parts, "zeros": zeros}, (4, 128)
+        ZeroPoint(4, 64, ("F32",), ("U8",), "u32-lsb"),
+        {**parts, "zeros": zeros},
+        (4, 128),
     )
     assert found.dtype == "F32"
     codes = (parts["codes"].array[0, 0] >> np.arange(0, 32, 4)) & 15

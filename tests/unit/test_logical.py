@@ -16,7 +16,7 @@ from qmanifest.logical import logical_shape, logical_shapes, said_shape
 from qmanifest.manifest import Component, Weight
 from qmanifest.packings.arrays import Stored
 from qmanifest.reading.stores import open_stores
-from qmanifest.schemes import Integer, Zero
+from qmanifest.schemes import NO_ZERO, Integer
 from qmanifest.schemes.qweight import awq_gemm
 from qmanifest.spreads import Spread
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def packed(bits: int, group: int) -> Weight:
     """Make a weight as compressed-tensors packs it."""
     scheme = Integer(
-        *(bits, "i32-lsb", "offset", Spread(1, group), ("F32",), Zero("none")),
+        *(bits, "i32-lsb", "offset", Spread(1, group), ("F32",), NO_ZERO),
         *("may-be-listed", "scale"),
     )
     return Weight("a.weight", scheme, "", names=PACKED.names)

@@ -22,7 +22,7 @@ from qmanifest.manifest import (
 from qmanifest.patterns import Pattern, Syntax
 from qmanifest.schemes import Affine, Microscaling, ZeroPoint
 
-Q4 = Affine(4, 64, FLOAT16)
+Q4 = Affine(4, 64, FLOAT16, "u32-lsb")
 
 
 def test_parts_of_an_affine_weight() -> None:
@@ -93,13 +93,15 @@ EVERYTHING = Manifest(
                 ),
                 Weight(
                     "c",
-                    Microscaling("e2m1", 16, "e4m3", global_scale="amax"),
+                    Microscaling(
+                        "e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb"
+                    ),
                     "/y",
                     (2, 4, 32),
                 ),
                 Weight(
                     "d",
-                    Affine(8, 32, FLOAT),
+                    Affine(8, 32, FLOAT, "u32-lsb"),
                     "",
                     (4, 32),
                     PartNames("x", (("scales", ".s"),)),
@@ -170,7 +172,7 @@ def test_what_is_no_manifest(text: str) -> None:
 
 
 def test_scheme_is_told_by_its_kind() -> None:
-    zero = ZeroPoint(4, 64, ("F16",), ("U8",))
+    zero = ZeroPoint(4, 64, ("F16",), ("U8",), "u32-lsb")
     weight = Weight("a", zero, "")
     text = to_json(Manifest("x", components=(Component("", (weight,)),)))
     assert next(from_json(text).weights())[1].scheme == zero

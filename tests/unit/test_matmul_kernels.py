@@ -54,7 +54,7 @@ def make(
         for _ in range(2)
     )
     parts = {"codes": codes.view(torch.int32), "scales": scales, "biases": biases}
-    return QuantizedWeight(Affine(bits, group, (scale,)), shape, parts)
+    return QuantizedWeight(Affine(bits, group, (scale,), "u32-lsb"), shape, parts)
 
 
 def columns(weight: QuantizedWeight) -> torch.Tensor:
@@ -179,7 +179,7 @@ def test_weights_that_the_kernels_leave(monkeypatch: pytest.MonkeyPatch) -> None
     weight = make(4, 32, "F16")
     parts = by_row(weight)
     assert compiled.packed(weight.scheme, parts, 256) is not None
-    assert compiled.packed(Affine(4, 16, ("F16",)), parts, 256) is None
+    assert compiled.packed(Affine(4, 16, ("F16",), "u32-lsb"), parts, 256) is None
     assert compiled.packed(weight.scheme, parts, 250) is None
     elsewhere = {role: part.to("meta") for role, part in parts.items()}
     assert compiled.packed(weight.scheme, elsewhere, 256) is None
@@ -221,7 +221,7 @@ for bits, dtype, code in (4, torch.float32, "F32"), (5, torch.bfloat16, "BF16"):
     codes = torch.arange(16 * bits, dtype=torch.int32).view(8, -1) * 0x9E3779B
     scales = torch.ones(8, 2, dtype=dtype)
     parts = {"codes": codes, "scales": scales, "biases": scales}
-    weight = QuantizedWeight(Affine(bits, 32, (code,)), (8, 64), parts)
+    weight = QuantizedWeight(Affine(bits, 32, (code,), "u32-lsb"), (8, 64), parts)
     made = quantized_matmul(torch.eye(64)[:8], weight).T
     assert torch.equal(made, dequantize(weight)[:, :8].float())
     used = Coding(bits, 32, code, False)

@@ -39,7 +39,7 @@ def make(bits: int = 4, rows: int = 6, width: int = 64) -> QuantizedWeight:
     words = torch.randint(-(2**31), 2**31 - 1, (rows, width * bits // 32))
     scales, biases = (torch.randn(rows, width // 32) for _ in range(2))
     parts = {"codes": words.int(), "scales": scales, "biases": biases}
-    return QuantizedWeight(Affine(bits, 32, ("F32",)), (rows, width), parts)
+    return QuantizedWeight(Affine(bits, 32, ("F32",), "u32-lsb"), (rows, width), parts)
 
 
 class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call] # torch has no types here

@@ -33,7 +33,7 @@ from qmanifest.backends.pytorch import (
     load_weight,
 )
 
-SCHEME = Affine(4, 32, ("F16",))
+SCHEME = Affine(4, 32, ("F16",), "u32-lsb")
 
 
 class FakeSource:

@@ -29,8 +29,8 @@ from qmanifest.backends.pytorch import (
 )
 from qmanifest.backends.pytorch.modules import quantized_layer
 
-SCHEME = Affine(4, 32, ("F32",))
-NVFP4 = Microscaling("e2m1", 16, "e4m3", global_scale="amax")
+SCHEME = Affine(4, 32, ("F32",), "u32-lsb")
+NVFP4 = Microscaling("e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb")
 
 
 def make(shape: tuple[int, int] = (10, 64)) -> tuple[QuantizedWeight, Float32]:

@@ -32,7 +32,7 @@ def make(bits: int, rows: int, width: int, dtype: torch.dtype) -> QuantizedWeigh
     scales, biases = (torch.randn(rows, width // 32).to(dtype) for _ in range(2))
     parts = {"codes": words.int(), "scales": scales, "biases": biases}
     code = {torch.float32: "F32", torch.float16: "F16"}[dtype]
-    return QuantizedWeight(Affine(bits, 32, (code,)), (rows, width), parts)
+    return QuantizedWeight(Affine(bits, 32, (code,), "u32-lsb"), (rows, width), parts)
 
 
 class Tiny(nn.Module):
@@ -110,11 +110,11 @@ def test_product_is_that_of_the_whole_weight() -> None:
 @pytest.mark.parametrize(
     "scheme",
     [
-        Affine(4, 64, ("F16", "BF16")),
+        Affine(4, 64, ("F16", "BF16"), "u32-lsb"),
         Affine(4, 32, ("F32",), "u8-nibbles"),
-        ZeroPoint(3, 32, ("F32",), ("F16", "U8")),
-        Microscaling("e2m1", 32, "e8m0"),
-        Microscaling("e2m1", 16, "e4m3", global_scale="amax"),
+        ZeroPoint(3, 32, ("F32",), ("F16", "U8"), "u32-lsb"),
+        Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+        Microscaling("e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb"),
     ],
     ids=str,
 )

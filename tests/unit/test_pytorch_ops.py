@@ -25,7 +25,7 @@ from qmanifest.backends import pytorch
 
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 AFFINE = [
-    Affine(bits, group, (dtype,))
+    Affine(bits, group, (dtype,), "u32-lsb")
     for bits in range(1, 9)
     for group in (32, 64, 128)
     for dtype in DTYPES
@@ -33,12 +33,12 @@ AFFINE = [
 OTHERS: list[Scheme] = [
     Affine(4, 32, ("F16",), "u8-nibbles"),
     ZeroPoint(4, 64, ("F16",), ("U8",), "u8-nibbles"),
-    ZeroPoint(4, 32, ("BF16",), ("BF16",)),
-    ZeroPoint(3, 32, ("F32",), ("F16",)),
-    Microscaling("e2m1", 32, "e8m0"),
-    Microscaling("e4m3", 32, "e8m0"),
-    Microscaling("e2m1", 16, "e4m3"),
-    Microscaling("e2m1", 16, "e4m3", global_scale="amax"),
+    ZeroPoint(4, 32, ("BF16",), ("BF16",), "u32-lsb"),
+    ZeroPoint(3, 32, ("F32",), ("F16",), "u32-lsb"),
+    Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+    Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
+    Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none"),
+    Microscaling("e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb"),
 ]
 EVERY = [*AFFINE, *OTHERS]
 MATRIX = (40, 256)
@@ -106,7 +106,7 @@ def test_dequantize_experts(scheme: Scheme, lead: tuple[int, ...]) -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 def test_dequantize_more_rows_than_one_block() -> None:
-    scheme, shape = Affine(3, 64, ("BF16",)), (70, 128)
+    scheme, shape = Affine(3, 64, ("BF16",), "u32-lsb"), (70, 128)
     parts = random_parts(scheme, shape)
     made = pytorch.dequantize(pytorch.weight_from_parts(scheme, shape, parts))
     expected = reference.dequantize(scheme, parts, shape)
@@ -114,7 +114,7 @@ def test_dequantize_more_rows_than_one_block() -> None:
 
 
 def test_dequantize_rows_with_a_short_group() -> None:
-    scheme, shape = Affine(8, 32, ("F32",)), (3, 44)
+    scheme, shape = Affine(8, 32, ("F32",), "u32-lsb"), (3, 44)
     parts = random_parts(scheme, shape)
     made = pytorch.dequantize(pytorch.weight_from_parts(scheme, shape, parts))
     expected = reference.dequantize(scheme, parts, shape)
@@ -122,7 +122,7 @@ def test_dequantize_rows_with_a_short_group() -> None:
 
 
 def test_not_finite_scales_stay_so() -> None:
-    scheme = Affine(4, 32, ("F16",))
+    scheme = Affine(4, 32, ("F16",), "u32-lsb")
     parts = random_parts(scheme, (2, 64))
     parts["scales"].array[0, 0] = np.nan
     parts["biases"].array[1, 1] = np.inf
@@ -169,7 +169,7 @@ def test_matmul_is_near_the_float64_product(
     "batch", [(), (0,), (1,), (3,), (2, 3), (2, 0, 5), (2, 1, 1, 3)]
 )
 def test_matmul_of_any_batch(batch: tuple[int, ...]) -> None:
-    scheme = Affine(4, 64, ("F16",))
+    scheme = Affine(4, 64, ("F16",), "u32-lsb")
     parts = random_parts(scheme, MATRIX)
     weight = pytorch.weight_from_parts(scheme, MATRIX, parts)
     x = torch.randn(*batch, MATRIX[1], requires_grad=True)
@@ -182,7 +182,7 @@ def test_matmul_of_any_batch(batch: tuple[int, ...]) -> None:
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("shape", [(0, 64), (1, 64), (33, 64), (9, 2048)])
 def test_matmul_of_any_weight(shape: tuple[int, int]) -> None:
-    scheme = Affine(4, 64, ("F32",))
+    scheme = Affine(4, 64, ("F32",), "u32-lsb")
     parts = random_parts(scheme, shape)
     weight = pytorch.weight_from_parts(scheme, shape, parts)
     x = torch.randn(2, shape[1], dtype=torch.float64)
@@ -192,7 +192,7 @@ def test_matmul_of_any_weight(shape: tuple[int, int]) -> None:
 
 
 def test_matmul_of_a_strided_input() -> None:
-    scheme = Affine(4, 64, ("F32",))
+    scheme = Affine(4, 64, ("F32",), "u32-lsb")
     parts = random_parts(scheme, MATRIX)
     weight = pytorch.weight_from_parts(scheme, MATRIX, parts)
     x = torch.randn(MATRIX[1], 3, 2).permute(2, 1, 0)
@@ -219,7 +219,7 @@ def test_gradients_and_their_gradients(scheme: Scheme) -> None:
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("x_dtype", DTYPES.values(), ids=DTYPES)
 def test_gradient_is_that_of_the_dense_weight(x_dtype: torch.dtype) -> None:
-    scheme, shape = Affine(4, 64, ("F16",)), (70, 128)
+    scheme, shape = Affine(4, 64, ("F16",), "u32-lsb"), (70, 128)
     parts = random_parts(scheme, shape)
     weight = pytorch.weight_from_parts(scheme, shape, parts)
     x = torch.zeros(2, shape[1], dtype=x_dtype, requires_grad=True)
@@ -230,7 +230,7 @@ def test_gradient_is_that_of_the_dense_weight(x_dtype: torch.dtype) -> None:
 
 
 def test_autocast_does_not_lower_the_precision() -> None:
-    scheme = Affine(4, 64, ("F32",))
+    scheme = Affine(4, 64, ("F32",), "u32-lsb")
     weight = pytorch.weight_from_parts(scheme, MATRIX, random_parts(scheme, MATRIX))
     x = torch.randn(2, MATRIX[1])
     plain = pytorch.quantized_matmul(x, weight)
@@ -239,7 +239,7 @@ def test_autocast_does_not_lower_the_precision() -> None:
 
 
 def test_matmul_refuses_what_does_not_fit() -> None:
-    scheme = Affine(4, 32, ("F32",))
+    scheme = Affine(4, 32, ("F32",), "u32-lsb")
     weight = pytorch.weight_from_parts(scheme, (4, 64), random_parts(scheme, (4, 64)))
     for bad in (torch.zeros(2, 63), torch.zeros(2, 64, dtype=torch.int64)):
         with pytest.raises(BackendError, match=r"expected floats of \(\.\.\., 64\)"):
@@ -255,7 +255,7 @@ def test_matmul_refuses_what_does_not_fit() -> None:
 
 
 def test_weight_keeps_what_is_stored() -> None:
-    scheme = Affine(4, 32, ("BF16",))
+    scheme = Affine(4, 32, ("BF16",), "u32-lsb")
     parts = random_parts(scheme, (4, 64))
     parts["unrelated"] = Stored("U8", np.zeros(3, np.uint8))
     weight = pytorch.weight_from_parts(scheme, (4, 64), parts)
@@ -269,7 +269,7 @@ def test_weight_keeps_what_is_stored() -> None:
 
 
 def test_weight_refuses_parts_that_do_not_fit() -> None:
-    scheme = Affine(4, 32, ("BF16",))
+    scheme = Affine(4, 32, ("BF16",), "u32-lsb")
     parts = random_parts(scheme, (4, 64))
     with pytest.raises(BackendError, match=r"codes are U32 \[4, 8\]"):
         pytorch.weight_from_parts(scheme, (4, 128), parts)

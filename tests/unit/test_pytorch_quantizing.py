@@ -82,7 +82,7 @@ def test_every_width_is_the_reference(
     monkeypatch.setattr(quantizing_groups, "BLOCK_ELEMENTS", 4096)
     weight = from_float32(hard_rows(), dtype)
     for group_size, scale in product((16, 24, 32, 64, 128, 384), FLOATS):
-        scheme = Affine(bits, group_size, (scale,))
+        scheme = Affine(bits, group_size, (scale,), "u32-lsb")
         parts = expected(weight, scheme)
         tensor = tensor_of(weight)
         assert_same(pytorch.quantize(tensor, scheme), parts)
@@ -103,7 +103,7 @@ def test_any_floats_quantize_or_are_refused_alike(data: st.DataObject) -> None:
     shape = (*lead, 32 * data.draw(st.integers(1, 3)) * group_size // 8)
     storage = storage_dtype(dtype)
     array = data.draw(hnp.arrays(f"<u{storage.itemsize}", shape)).view(storage)
-    weight, scheme = Stored(dtype, array), Affine(bits, group_size, (scale,))
+    weight, scheme = Stored(dtype, array), Affine(bits, group_size, (scale,), "u32-lsb")
     made = quantizing.by_torch(tensor_of(weight), scheme)
     refusal = refused(lambda: expected(weight, scheme))
     assert (made is None) == (refusal is not None)
@@ -119,7 +119,7 @@ def test_what_is_quantized_is_a_weight(
 ) -> None:
     monkeypatch.setenv("QMANIFEST_KERNELS", kernels)
     dense = torch.nn.Linear(256, 24, bias=False).weight
-    weight = pytorch.quantize(dense, Affine(8, 32, ("F32",)))
+    weight = pytorch.quantize(dense, Affine(8, 32, ("F32",), "u32-lsb"))
     assert weight.shape == (24, 256)
     assert not weight.parts["scales"].requires_grad
     assert (pytorch.dequantize(weight) - dense).abs().max() < 0.0005
@@ -134,7 +134,7 @@ def test_other_packings_and_ranks() -> None:
 
 
 def test_weights_without_elements() -> None:
-    weight = pytorch.quantize(torch.empty(3, 0), Affine(4, 64, ("F32",)))
+    weight = pytorch.quantize(torch.empty(3, 0), Affine(4, 64, ("F32",), "u32-lsb"))
     assert {role: tuple(part.shape) for role, part in weight.parts.items()} == {
         "codes": (3, 0),
         "scales": (3, 0),
@@ -153,9 +153,10 @@ def test_everything_stays_on_the_device(bits: int) -> None:
 
 
 def test_refusals() -> None:
-    affine = Affine(4, 64, ("F16",))
+    affine = Affine(4, 64, ("F16",), "u32-lsb")
+    tiny = Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none")
     with pytest.raises(BackendError, match="not as microscaling"):
-        pytorch.quantize(torch.zeros(2, 64), Microscaling("e2m1", 32, "e8m0"))  # type: ignore[arg-type] # on purpose
+        pytorch.quantize(torch.zeros(2, 64), tiny)  # type: ignore[arg-type] # on purpose
     with pytest.raises(BackendError, match=r"cannot be torch\.complex128"):
         pytorch.quantize(torch.zeros(2, 64, dtype=torch.complex128), affine)
     with pytest.raises(PackingError, match="not F64"):
@@ -165,9 +166,9 @@ def test_refusals() -> None:
     with pytest.raises(PackingError, match="not whole groups of 64"):
         pytorch.quantize(torch.tensor(1.0), affine)
     with pytest.raises(PackingError, match="not 9"):
-        pytorch.quantize(torch.zeros(2, 64), Affine(9, 64, ("F16",)))
+        pytorch.quantize(torch.zeros(2, 64), Affine(9, 64, ("F16",), "u32-lsb"))
     with pytest.raises(LayoutError, match="not a whole number"):
-        pytorch.quantize(torch.zeros(2, 4), Affine(4, 4, ("F16",)))
+        pytorch.quantize(torch.zeros(2, 4), Affine(4, 4, ("F16",), "u32-lsb"))
     with pytest.raises(PackingError, match="2 of 2 groups span more than a F16 scale"):
         pytorch.quantize(torch.tensor([[1e30, *[0] * 63]] * 2), affine)
     with pytest.raises(PackingError, match="1 of 64 values are NaN or infinite"):

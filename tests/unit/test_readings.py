@@ -36,13 +36,13 @@ WITNESSES: dict[str, dict[str, Any]] = {
 FAITHFUL = [kind for kind in WITNESSES if kind != "none"]
 PAIRS = tuple(product(BITS, GROUPS))
 RULES = (wrong_bits, wrong_group, wrong_shape)
-MXFP4 = Microscaling("e2m1", 32, "e8m0")
-MXFP8 = Microscaling("e4m3", 32, "e8m0")
-NVFP4 = Microscaling("e2m1", 16, "e4m3")
+MXFP4 = Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none")
+MXFP8 = Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none")
+NVFP4 = Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none")
 
 
 def affine(pair: tuple[int, int]) -> Affine:
-    return Affine(*pair, ("F16",))
+    return Affine(*pair, ("F16",), "u32-lsb")
 
 
 def stored(scheme: Scheme, shape: Shape = SHAPE) -> dict[str, tuple[str, Shape]]:

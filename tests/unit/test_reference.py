@@ -17,10 +17,10 @@ from qmanifest.packings import PACKINGS
 from qmanifest.packings.arrays import Codes, Stored, from_float32, to_float32
 from qmanifest.schemes import Affine, Microscaling, ZeroPoint
 
-MXFP4 = Microscaling("e2m1", 32, "e8m0")
-MXFP8 = Microscaling("e4m3", 32, "e8m0")
-NVFP4 = Microscaling("e2m1", 16, "e4m3")
-NVFP4_GLOBAL = Microscaling("e2m1", 16, "e4m3", global_scale="amax")
+MXFP4 = Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none")
+MXFP8 = Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none")
+NVFP4 = Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none")
+NVFP4_GLOBAL = Microscaling("e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb")
 
 
 def floats(*rows: list[float], dtype: str = "F32") -> Stored:
@@ -156,7 +156,7 @@ def test_more_rows_than_one_block() -> None:
     scales, biases = (Stored("F32", each) for each in numbers)
     words = Stored("U32", PACKINGS["u32-lsb"].pack(codes, 4))
     parts = {"codes": words, "scales": scales, "biases": biases}
-    made = dequantize(Affine(4, 64, ("F32",)), parts, codes.shape)
+    made = dequantize(Affine(4, 64, ("F32",), "u32-lsb"), parts, codes.shape)
     alone = dequantize_affine(codes, scales, biases, 64)
     np.testing.assert_array_equal(made, alone.array)
 
@@ -176,7 +176,7 @@ def test_one_global_scale_per_expert(lead: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(made, plain * factors)
 
 
-AFFINE = Affine(4, 32, ("F16", "BF16"))
+AFFINE = Affine(4, 32, ("F16", "BF16"), "u32-lsb")
 GOOD = {
     "codes": Stored("U32", np.zeros((2, 8), np.uint32)),
     "scales": Stored("F16", np.ones((2, 2), np.float16)),

@@ -16,6 +16,7 @@ from qmanifest.errors import BackendError, PackingError
 from qmanifest.packings import pack
 from qmanifest.packings.arrays import Stored, from_float32, storage_dtype
 from qmanifest.schemes import (
+    NO_ZERO,
     Codebook,
     Dim,
     Extra,
@@ -24,13 +25,14 @@ from qmanifest.schemes import (
     OpaquePart,
     Scaled,
     Zero,
+    plain_zero,
 )
 from qmanifest.spreads import Spread
 
 Parts = dict[str, Stored]
 FLOAT = ("F16", "BF16", "F32")
 PLAIN = Integer(
-    *(4, "u8", "unsigned", Spread(1, 2), FLOAT, Zero("none"), "sequential", "float32")
+    *(4, "u8", "unsigned", Spread(1, 2), FLOAT, NO_ZERO, "sequential", "float32")
 )
 
 
@@ -68,7 +70,7 @@ def test_what_a_zero_is(
 ) -> None:
     dtypes = () if zeros is None else FLOAT
     parts = SCALES if zeros is None else {**SCALES, "zeros": floats(zeros)}
-    scheme = replace(PLAIN, zero=Zero(kind, dtypes))
+    scheme = replace(PLAIN, zero=plain_zero(kind, dtypes))
     assert rebuilt(scheme, parts) == [expected]
 
 
@@ -108,7 +110,7 @@ def test_packed_zeros(
     scheme = replace(PLAIN, code=code, spread=Spread(1, 0), zero=how)
     words = Stored("I32", pack("i32-lsb", np.array([[stored]], np.uint8), 4))
     scales = {"scales": floats([[1]])}
-    (plain,) = rebuilt(replace(scheme, zero=Zero("none")), scales)
+    (plain,) = rebuilt(replace(scheme, zero=NO_ZERO), scales)
     (made,) = rebuilt(scheme, {**scales, "zeros": words})
     assert made == [value - zero for value in plain]
 
@@ -119,7 +121,7 @@ def test_products_are_rounded_to_the_scales_dtype_if_so_said() -> None:
     assert rebuilt(PLAIN, parts, [[3, 3, 3, 3]]) == [[1.00048828125] * 2 + [3, 3]]
     assert rebuilt(narrow, parts, [[3, 3, 3, 3]]) == [[1, 1, 3, 3]]
     # So are differences with a zero that is no integer.
-    zero = Zero("code", FLOAT)
+    zero = plain_zero("code", FLOAT)
     parts["zeros"] = floats([[1 / 1024, 1 / 4096]], "F16")
     wide = rebuilt(replace(PLAIN, zero=zero), parts, [[0, 0, 15, 15]])
     assert wide[0][2] == 15 - 1 / 4096
@@ -154,7 +156,7 @@ def test_groups_of_flattened_blocks() -> None:
 
 
 def test_zeros_that_float32_does_not_hold() -> None:
-    scheme = replace(PLAIN, zero=Zero("code", ("I32", "U64")))
+    scheme = replace(PLAIN, zero=plain_zero("code", ("I32", "U64")))
     for dtype, value in (("I32", -(2**24) - 1), ("U64", 2**63)):
         zeros = Stored(dtype, np.array([[0, value]], storage_dtype(dtype)))
         with pytest.raises(BackendError, match="beyond 16777216"):

@@ -63,10 +63,13 @@ def test_components_are_named_where_they_have_a_name() -> None:
 @pytest.mark.parametrize(
     ("scheme", "shape"),
     [
-        (Affine(3, 32, ("F16",)), (4, 64)),
+        (Affine(3, 32, ("F16",), "u32-lsb"), (4, 64)),
         (Affine(4, 64, ("F16",), "u8-nibbles"), (4, 64)),
         (ZeroPoint(4, 64, ("F16",), ("U8",), "u8-nibbles"), (4, 64)),
-        (Microscaling("e2m1", 16, "e4m3", global_scale="amax"), (3, 4, 32)),
+        (
+            Microscaling("e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb"),
+            (3, 4, 32),
+        ),
     ],
     ids=str,
 )
@@ -83,6 +86,8 @@ def test_parameters_are_codes_and_what_is_not_packed(
 
 
 def test_parameters_of_a_weight_that_was_left_alone() -> None:
-    component = Component("", (Weight("w.weight", Affine(4, 64, ("F16",)), ""),))
+    component = Component(
+        "", (Weight("w.weight", Affine(4, 64, ("F16",), "u32-lsb"), ""),)
+    )
     dense = memory.store({"w.weight": ("F16", (4, 64)), "w.scales": ("F16", (4, 1))})
     assert parameters(component, dense) == 256

@@ -36,14 +36,14 @@ NAMES = (
 )
 MODEL = {"hidden_size": 128, "moe_intermediate_size": 64, "num_attention_heads": 2}
 SCHEMES: tuple[Scheme, ...] = (
-    Affine(4, 64, ("F16", "BF16")),
+    Affine(4, 64, ("F16", "BF16"), "u32-lsb"),
     Affine(4, 64, ("F16",), "u8-nibbles"),
-    Affine(2, 128, ("F16",)),
-    Affine(7, 32, ("F16",)),
-    Affine(4, 48, ("F16",)),
-    Microscaling("e2m1", 32, "e8m0"),
-    Microscaling("e4m3", 32, "e8m0"),
-    Microscaling("e2m1", 16, "e4m3", global_scale="amax"),
+    Affine(2, 128, ("F16",), "u32-lsb"),
+    Affine(7, 32, ("F16",), "u32-lsb"),
+    Affine(4, 48, ("F16",), "u32-lsb"),
+    Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+    Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
+    Microscaling("e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb"),
     ZeroPoint(4, 64, ("F16",), ("U8",), "u8-nibbles"),
 )
 SHAPES: tuple[Shape, ...] = (
@@ -167,7 +167,8 @@ def test_an_original_makes_all_doubtful() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "unproven"), [(SCHEMES[0], True), (Affine(8, 128, ("F16",)), False)]
+    ("scheme", "unproven"),
+    [(SCHEMES[0], True), (Affine(8, 128, ("F16",), "u32-lsb"), False)],
 )
 def test_what_fits_without_a_witness_is_not_doubted(
     scheme: Affine,

@@ -28,7 +28,7 @@ NAMES = st.lists(st.sampled_from(SEGMENTS), min_size=1, max_size=6).map(".".join
 
 
 def weights(names: list[str]) -> list[Weight]:
-    scheme = Affine(4, 64, ("F16",))
+    scheme = Affine(4, 64, ("F16",), "u32-lsb")
     return [Weight(f"{name}.weight", scheme, "") for name in names]
 
 

@@ -16,8 +16,8 @@ from qmanifest.tensors import Shape, TensorIndex, TensorInfo
 from qmanifest.writing.shards import OutputTensor, plan_shards, planned_header_bytes
 
 SEEDS = Path(__file__).parents[2].parent / "shared" / "seeds"
-Q4 = Affine(4, 64, FLOAT16)
-Q8 = Affine(8, 32, FLOAT16)
+Q4 = Affine(4, 64, FLOAT16, "u32-lsb")
+Q8 = Affine(8, 32, FLOAT16, "u32-lsb")
 
 
 def single(*weights: Weight, kept: tuple[str, ...] = ()) -> Manifest:
@@ -42,7 +42,7 @@ def seed() -> Manifest:
     weights = tuple(
         Weight(
             name,
-            Affine(entry["bits"], entry["group_size"], FLOAT16),
+            Affine(entry["bits"], entry["group_size"], FLOAT16, "u32-lsb"),
             "",
             tuple(entry["shape"]),
         )
@@ -83,10 +83,10 @@ def test_affine_weight_by_hand() -> None:
 @pytest.mark.parametrize(
     ("scheme", "bits"),
     [
-        (Microscaling("e2m1", 32, "e8m0"), Fraction(17, 4)),
-        (Microscaling("e4m3", 32, "e8m0"), Fraction(33, 4)),
-        (Microscaling("e2m1", 16, "e4m3"), Fraction(9, 2)),
-        (Affine(3, 128, FLOAT16), Fraction(13, 4)),
+        (Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"), Fraction(17, 4)),
+        (Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"), Fraction(33, 4)),
+        (Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none"), Fraction(9, 2)),
+        (Affine(3, 128, FLOAT16, "u32-lsb"), Fraction(13, 4)),
         (ZeroPoint(4, 64, FLOAT16, ("U8",), "u8-nibbles"), Fraction(35, 8)),
     ],
     ids=str,
@@ -99,10 +99,10 @@ def test_bits_per_weight_of_other_schemes(
 
 
 def test_global_scales_and_zeros_are_other() -> None:
-    nv = Microscaling("e2m1", 16, "e4m3", global_scale="amax")
+    nv = Microscaling("e2m1", 16, "e4m3", global_scale="amax", pack="u32-lsb")
     sizes = sizes_of(single(Weight("a.weight", nv, "", (2, 4, 32))))
     assert sizes.other == 8
-    zero = ZeroPoint(4, 64, FLOAT16, ("U8",))
+    zero = ZeroPoint(4, 64, FLOAT16, ("U8",), "u32-lsb")
     assert sizes_of(single(Weight("a.weight", zero, "", (4, 64)))).other == 4
 
 
@@ -173,7 +173,9 @@ def test_what_is_not_counted_is_said() -> None:
 
 
 def test_wider_scales_that_the_config_allows_are_said() -> None:
-    sizes = sizes_of(single(Weight("a.weight", Affine(4, 64, FLOAT), "", (2, 64))))
+    sizes = sizes_of(
+        single(Weight("a.weight", Affine(4, 64, FLOAT, "u32-lsb"), "", (2, 64)))
+    )
     assert sizes.scales == 4
     (assumed,) = sizes.assumed
     assert "first of several dtypes" in assumed

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from support.lowering import index_of
 
@@ -13,10 +11,7 @@ from qmanifest.manifest import Component, Entry, Kept, Weight
 from qmanifest.patterns import Pattern, Syntax
 from qmanifest.schemes import Affine
 
-if TYPE_CHECKING:
-    from qmanifest.schemes import Scheme
-
-Q4 = Affine(4, 64, ("F16",))
+Q4 = Affine(4, 64, ("F16",), "u32-lsb")
 STACKS = ("l.0.experts.up", "l.0.experts.down", "l.1.experts.up")
 
 
@@ -78,7 +73,6 @@ def test_promises_that_were_not_kept() -> None:
             "f.weight": ("F16", (4,)),
         }
     )
-    schemes: dict[str, Scheme | None] = {"/0": Q4, "/1": None}
     component = Component(
         "",
         (Weight("a.weight", Q4, ""),),
@@ -89,9 +83,13 @@ def test_promises_that_were_not_kept() -> None:
             Entry("/2", Pattern("x", Syntax.EXACT), "keep", ("d.weight",)),
         ),
     )
-    found = with_promised(component, index, lambda each: schemes[each.pointer])
+
+    def make(name: str, said: Entry) -> Weight | None:
+        return Weight(name, Q4, said.pointer) if said.pointer == "/0" else None
+
+    found = with_promised(component, index, make)
     assert [(w.name, w.pointer) for w in found.weights] == [
         ("a.weight", ""),
         ("c.weight", "/0"),
     ]
-    assert with_promised(component, None, lambda _: Q4) is component
+    assert with_promised(component, None, make) is component

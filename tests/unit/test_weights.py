@@ -49,8 +49,11 @@ def test_names_and_parts(tmp_path: Path) -> None:
     assert weights.names() == ("a.weight", "b.weight")
     assert weights.dense_names() == ("a.bias", "norm.weight")
     scheme, shape = weights.weight("a.weight")
-    assert (scheme, shape) == (Affine(3, 32, ("F16", "BF16")), (4, 64))
-    assert weights.weight("b.weight") == (Microscaling("e2m1", 32, "e8m0"), (2, 3, 64))
+    assert (scheme, shape) == (Affine(3, 32, ("F16", "BF16"), "u32-lsb"), (4, 64))
+    assert weights.weight("b.weight") == (
+        Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+        (2, 3, 64),
+    )
     parts = weights.stored("a.weight")
     assert {role: (part.dtype, part.shape) for role, part in parts.items()} == {
         "codes": ("U32", (4, 6)),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from qmanifest.tensors import Shape
 
 NAME = "model.layers.0.mlp.up_proj.weight"
-SCHEME = Affine(4, 64, ("F16",))
+SCHEME = Affine(4, 64, ("F16",), "u32-lsb")
 DIMENSIONS = {"hidden_size": 128}
 ORIGINAL = {NAME: ("BF16", (24, 192))}
 

@@ -78,7 +78,7 @@ def _scheme(kind: str, values: dict[str, str]) -> Scheme | None:
         element, scale = values["element"], values["scale"]
         if "global" in values:
             return Microscaling(element, group, scale, pack, "amax")
-        return Microscaling(element, group, scale, pack)
+        return Microscaling(element, group, scale, pack, "none")
     bits, dtypes = int(values["bits"]), tuple(values["scale"].split("|"))
     if kind == "affine":
         return Affine(bits, group, dtypes, pack)

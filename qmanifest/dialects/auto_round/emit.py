@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from qmanifest.dialects.auto_round.lower import DENSE_BITS, SUFFIX
+from qmanifest.dialects.auto_round.lower import DENSE_BITS
 from qmanifest.dialects.auto_round.schemes import PACKINGS, words
-from qmanifest.dialects.lowering.one_model import only
+from qmanifest.dialects.lowering.one_model import SUFFIX, only
 from qmanifest.errors import EmitError
 
 if TYPE_CHECKING:

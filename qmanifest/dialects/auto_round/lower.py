@@ -14,6 +14,7 @@ from qmanifest.dialects.auto_round.schemes import (
 from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.lowering.claims import Claim
 from qmanifest.dialects.lowering.first_line import first_line_decides
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from qmanifest.manifest import Entry
     from qmanifest.tensors import TensorIndex
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 DENSE_BITS: Final = 16
 """Bits from which on a layer stays as it is."""
 SPECIAL: Final = frozenset("\\*+?()|[]{}^$")

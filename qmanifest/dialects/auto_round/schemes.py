@@ -85,7 +85,7 @@ def scheme_of(
         return words(packing, bits, max(size, 0), sym=numbers.sym)
     if found.family is BLOCK_FP8:
         tile = group if isinstance(group, tuple) else (128, 128)
-        return fp8_blocks(tile[0], tile[-1], FLOAT) if bits == BYTE else None
+        return fp8_blocks(tile[0], tile[-1], FLOAT, "float") if bits == BYTE else None
     if found.family is PACKED:
         e5m3 = "e5m3" in packing or numbers.data_type == "nvfp4_v2"
         return E5M3 if e5m3 else packed_floats(numbers.data_type, bits)

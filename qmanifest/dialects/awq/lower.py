@@ -8,8 +8,9 @@ from qmanifest.dialects.awq.schemes import BITS, VERSIONS
 from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.documents.twice import contradictions
 from qmanifest.dialects.lowering.claims import Claim
-from qmanifest.dialects.lowering.dynamic import KEEP, SUFFIX, claims
+from qmanifest.dialects.lowering.dynamic import KEEP, claims
 from qmanifest.dialects.lowering.first_line import first_line_decides
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.families import GPTQ
 from qmanifest.findings import DefectKind, Severity

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -26,21 +25,18 @@ from qmanifest.dialects.bitsandbytes.schemes import INT8, four_bit, names_of
 from qmanifest.dialects.documents.blocks import blocks, method_of
 from qmanifest.dialects.documents.parsing import emitted
 from qmanifest.dialects.documents.tolerant import TolerantDocument
-from qmanifest.dialects.lowering.claims import Claim
+from qmanifest.dialects.lowering.one_model import components, keeps, modules_kept, only
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.errors import EmitError
 from qmanifest.families import BNB4, BNB8
-from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
-from qmanifest.patterns import Pattern, Syntax, read_by
+from qmanifest.patterns import Syntax
 from qmanifest.schemes import Codebook
 
 if TYPE_CHECKING:
+    from qmanifest.dialects.lowering.claims import Claim
     from qmanifest.evidence import Found
     from qmanifest.manifest import Entry
-
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 
 
 class BitsAndBytesConfig(TolerantDocument):
@@ -78,25 +74,14 @@ def _is_bnb(block: Raw) -> bool:
     return bool({"load_in_4bit", "load_in_8bit"} & {*block})
 
 
-def _components(
-    _document: BitsAndBytesConfig, place: Place
-) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _claims(document: BitsAndBytesConfig) -> list[Claim]:
     """List the modules that stay 16-bit, as transformers reads them."""
-    return [
-        Claim(
-            ("llm_int8_skip_modules", number),
-            Pattern(text, Syntax.BOUNDARY),
-            "keep",
-            Severity.NOTE,
-            SUFFIX,
-            *read_by("bitsandbytes", "llm_int8_skip_modules"),
-        )
-        for number, text in enumerate(document.llm_int8_skip_modules or ())
-    ]
+    return keeps(
+        "bitsandbytes",
+        "llm_int8_skip_modules",
+        document.llm_int8_skip_modules,
+        Syntax.BOUNDARY,
+    )
 
 
 def _lower(
@@ -125,9 +110,7 @@ def _lower(
 
 
 def _emit(manifest: Manifest) -> BitsAndBytesConfig:
-    if len(manifest.components) != 1:
-        raise EmitError("bitsandbytes describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "bitsandbytes")
     schemes = {weight.scheme for weight in component.weights}
     document: dict[str, object] = {"quant_method": "bitsandbytes"}
     tables = {each.table for each in schemes if isinstance(each, Codebook)}
@@ -143,7 +126,7 @@ def _emit(manifest: Manifest) -> BitsAndBytesConfig:
         }
     else:
         raise EmitError("bitsandbytes has one scheme of its own for all modules")
-    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+    kept = modules_kept(component)
     document["llm_int8_skip_modules"] = kept or None
     return emitted(BitsAndBytesConfig, document)
 
@@ -154,7 +137,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=BitsAndBytesConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -32,6 +31,7 @@ from qmanifest.dialects.compressed_tensors.lower import Said, lower_said
 from qmanifest.dialects.documents.blocks import blocks, method_of
 from qmanifest.dialects.documents.parsing import emitted
 from qmanifest.dialects.documents.tolerant import TolerantDocument
+from qmanifest.dialects.lowering.one_model import components
 
 if TYPE_CHECKING:
     from qmanifest.manifest import Manifest
@@ -101,12 +101,6 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return tuple(found)
 
 
-def _components(
-    _document: CompressedTensorsConfig, place: Place
-) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _said(document: CompressedTensorsConfig) -> Said:
     """Pick what the document says of one model."""
     sparsity = document.sparsity_config
@@ -148,7 +142,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=CompressedTensorsConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),

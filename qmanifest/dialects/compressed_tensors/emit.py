@@ -21,6 +21,7 @@ from qmanifest.dialects.compressed_tensors.schemes import (
     input_parts,
     scheme_of,
 )
+from qmanifest.dialects.lowering.one_model import only
 from qmanifest.errors import EmitError
 from qmanifest.families import PACKED, SCALED
 from qmanifest.patterns.reader import looks_like_class
@@ -55,9 +56,7 @@ def emitted_groups(manifest: Manifest) -> dict[str, Any]:
         EmitError: it has several models, or a weight that no group can describe.
 
     """
-    if len(manifest.components) != 1:
-        raise EmitError("compressed-tensors describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "compressed-tensors")
     kept = [each.name for each in component.kept if each.name.endswith(SUFFIX)]
     pruned = {w.scheme for w in component.weights if _is_pruned(w.scheme)}
     said: dict[str, Any] = {"config_groups": {}, "ignore": [_name(n) for n in kept]}

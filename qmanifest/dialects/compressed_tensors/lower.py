@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from qmanifest.dialects.compressed_tensors.cache import cache_defects
 from qmanifest.dialects.compressed_tensors.groups import (
@@ -23,6 +23,7 @@ from qmanifest.dialects.compressed_tensors.groups import (
 from qmanifest.dialects.compressed_tensors.ignored import ignored_claims
 from qmanifest.dialects.compressed_tensors.weights import Maker
 from qmanifest.dialects.lowering.claims import Claim
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.evidence import Evidence
 from qmanifest.families import DENSE
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from qmanifest.dialects.compressed_tensors.args import AnyGroup, QuantizationArgs
     from qmanifest.findings import Defect
     from qmanifest.tensors import TensorIndex
-
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from qmanifest.dtypes import FLOAT
 from qmanifest.layouts import LAYOUTS
 from qmanifest.schemes import (
+    NO_ZERO,
     Dim,
     Extra,
     Integer,
@@ -23,7 +24,8 @@ from qmanifest.schemes import (
     OpaquePart,
     Scaled,
     Scheme,
-    Zero,
+    packed_zero,
+    plain_zero,
 )
 from qmanifest.spreads import Spread
 
@@ -174,13 +176,13 @@ def _integer(
     if bits > BYTE:
         return None if packed else _wide(bits)
     end = "whole" if stored.whole else "lsb"
-    zero = Zero("none")
+    zero = NO_ZERO
     if not args.symmetric:
         stacked = packed and args.spread in {"group", "channel"}
         zero = (
-            Zero("code", ("I32",), f"i32-{end}-stacked", signed=True)
+            packed_zero(f"i32-{end}-stacked", plus=0, signed=True)
             if stacked
-            else Zero("code", ("I8",))
+            else plain_zero("code", ("I8",))
         )
     shape = Extra("shape", ("I64", "I32"), (stored.dims,))
     return Integer(

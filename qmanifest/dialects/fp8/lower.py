@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.fp8.schemes import FAMILIES, Stored, spelling, with_bare_stacks
 from qmanifest.dialects.lowering.claims import Claim
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.dialects.lowering.promised import module_pattern, with_promised
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.dialects.lowering.unused import unused_entry
@@ -15,7 +16,7 @@ from qmanifest.families import BLOCK_FP8, F8, SCALED
 from qmanifest.findings import DefectKind, Severity
 from qmanifest.manifest import Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax, read_by
-from qmanifest.schemes.floats import fp8_blocks, nvfp4
+from qmanifest.schemes.floats import WIDE, fp8_blocks, nvfp4
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from qmanifest.manifest import Entry
     from qmanifest.tensors import TensorIndex
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 AGAIN: Final = "quantized_layers"
 """Where ModelOpt says what it quantized again of a model in FP8."""
 VALUES: Final = {
@@ -114,26 +113,24 @@ def lower(document: Fp8Config, place: Place, indexes: Indexes | None) -> Lowered
         if stored is None or family not in FAMILIES or not (plain or is_again):
             return None
         if said is not None and is_again:
-            return Weight(name, nvfp4(), said.pointer, names=SCALED.names)
+            return Weight(name, nvfp4("u8-nibbles"), said.pointer, names=SCALED.names)
         if family is SCALED and names.name(name, "scales") not in stored.index:
             names = usual  # what it lacks is this dialect's scale
         scheme = stored.scheme(names, found.codes)
         pointer = place.pointer() if said is None else said.pointer
         return Weight(name, scheme, pointer, names=names)
 
+    def promise(name: str, said: Entry) -> Weight:
+        if said.pointer in again:
+            return Weight(name, nvfp4("u8-nibbles"), said.pointer, names=SCALED.names)
+        blocks = fp8_blocks(*(document.block or (0, 0)), WIDE, "float")
+        return Weight(name, blocks, said.pointer, names=usual)
+
     stored = None if index is None else _stored(document, index)
     usual = BLOCK_FP8.names if index is None else spelling(index.derived(Evidence))
     saying = Saying(_claims(document, index), every_linear=True)
     component, defects = lower_stored(saying, place, index, make)
-    component = with_promised(
-        component,
-        index,
-        lambda entry: (
-            nvfp4()
-            if entry.pointer in again
-            else fp8_blocks(*(document.block or (0, 0)))
-        ),
-    )
+    component = with_promised(component, index, promise)
     if stored is not None:
         component = with_bare_stacks(component, stored, place.pointer())
     found = (*defects, *_defects(document, place))

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from qmanifest.schemes import Extra, Integer, Opaque, OpaquePart, Scaled, Scheme, Zero
+from qmanifest.schemes import (
+    NO_ZERO,
+    Extra,
+    Integer,
+    Opaque,
+    OpaquePart,
+    Scaled,
+    Scheme,
+)
 from qmanifest.spreads import Spread
 
 WIDTHS: Final = (2, 4, 8)
@@ -38,7 +46,7 @@ def gemma(bits: int, *, table: bool) -> Scheme:
             *("i8", "i8", ROW, SCALE, "float", "none", "float32"), extras=extras
         )
     return Integer(
-        *(bits, "u8-lsb", "offset", ROW, SCALE, Zero("none")),
+        *(bits, "u8-lsb", "offset", ROW, SCALE, NO_ZERO),
         order="sequential",
         arithmetic="float32",
         extras=extras,

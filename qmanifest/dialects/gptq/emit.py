@@ -13,8 +13,8 @@ from qmanifest.dialects.gptq.schemes import (
     Numbers,
     scheme_of,
 )
-from qmanifest.dialects.lowering.dynamic import HEAD, KEEP, QUANTIZE, SUFFIX, pattern_of
-from qmanifest.dialects.lowering.one_model import only
+from qmanifest.dialects.lowering.dynamic import HEAD, KEEP, QUANTIZE, pattern_of
+from qmanifest.dialects.lowering.one_model import SUFFIX, only
 from qmanifest.errors import EmitError
 from qmanifest.schemes import Integer
 

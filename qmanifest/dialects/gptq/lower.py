@@ -9,8 +9,9 @@ from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.gptq.schemes import MARLIN as MARLIN_LAYOUT
 from qmanifest.dialects.gptq.schemes import scheme_of
 from qmanifest.dialects.lowering.claims import Claim
-from qmanifest.dialects.lowering.dynamic import HEAD, SUFFIX, claims
+from qmanifest.dialects.lowering.dynamic import HEAD, claims
 from qmanifest.dialects.lowering.first_line import first_line_decides
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.families import DENSE, GPTQ, MARLIN
 from qmanifest.findings import Severity

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -27,6 +26,13 @@ from qmanifest.dialects.documents.parsing import emitted
 from qmanifest.dialects.documents.tolerant import TolerantDocument
 from qmanifest.dialects.hqq.schemes import AXES, BITS, scheme_of
 from qmanifest.dialects.lowering.claims import Claim
+from qmanifest.dialects.lowering.one_model import (
+    SUFFIX,
+    components,
+    keeps,
+    modules_kept,
+    only,
+)
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.errors import EmitError
 from qmanifest.families import HQQ
@@ -42,8 +48,6 @@ if TYPE_CHECKING:
     from qmanifest.findings import Defect
     from qmanifest.manifest import Entry
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 PARAMS: Final = "weight_quant_params"
 NESTED: Final = ("scale_quant_params", "zero_quant_params")
 """Settings of scales and zeros that are quantized in turn."""
@@ -74,23 +78,9 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return by_method(raw, ("hqq",))
 
 
-def _components(_document: HqqConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _claims(document: HqqConfig) -> list[Claim]:
     """List the tags that stay 16-bit, and those with settings of their own."""
-    kept = [
-        Claim(
-            ("skip_modules", number),
-            Pattern(text, Syntax.TAG),
-            "keep",
-            Severity.NOTE,
-            SUFFIX,
-            *read_by("hqq", "skip_modules"),
-        )
-        for number, text in enumerate(document.skip_modules or ())
-    ]
+    kept = keeps("hqq", "skip_modules", document.skip_modules, Syntax.TAG)
     return kept + [
         Claim(
             ("quant_config", tag),
@@ -154,9 +144,7 @@ def _lower(document: HqqConfig, place: Place, indexes: Indexes | None) -> Lowere
 
 
 def _emit(manifest: Manifest) -> HqqConfig:
-    if len(manifest.components) != 1:
-        raise EmitError("hqq describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "hqq")
     schemes = {weight.scheme for weight in component.weights}
     if len(schemes) != 1:
         raise EmitError(f"hqq has one scheme for all modules here, not {len(schemes)}")
@@ -171,7 +159,7 @@ def _emit(manifest: Manifest) -> HqqConfig:
     document = {
         "quant_method": "hqq",
         "quant_config": {PARAMS: params},
-        "skip_modules": [each.name.removesuffix(SUFFIX) for each in component.kept],
+        "skip_modules": modules_kept(component),
     }
     return emitted(HqqConfig, document)
 
@@ -182,7 +170,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=HqqConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from qmanifest.dtypes import FLOAT
 from qmanifest.layouts import LAYOUTS, SplitLayout
-from qmanifest.schemes import Extra, Integer, Opaque, OpaquePart, Zero
+from qmanifest.schemes import Extra, Integer, Opaque, OpaquePart, plain_zero
 from qmanifest.spreads import Spread
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def scheme_of(
         "unsigned",
         Spread(0, group, "flat-column" if axis else "flat-row"),
         FLOAT,
-        Zero("code", FLOAT),
+        plain_zero("code", FLOAT),
         "sequential",
         "scale",
         _settings({"nbits": said, "axis": axis, "group_size": own.get("group_size")}),

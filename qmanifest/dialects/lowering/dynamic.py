@@ -13,14 +13,13 @@ from annotated_types import Gt
 from pydantic import BaseModel, ConfigDict
 
 from qmanifest.dialects.lowering.claims import Claim, escaped
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.findings import Severity
 from qmanifest.patterns import Pattern, Syntax, read_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 KEEP: Final = "-:"
 QUANTIZE: Final = "+:"
 HEAD: Final = "lm_head"

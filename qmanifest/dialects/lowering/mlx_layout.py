@@ -26,9 +26,9 @@ Positive: TypeAlias = Annotated[int, Gt(0)]
 AFFINE_BITS: Final = (2, 3, 4, 5, 6, 8)
 AFFINE_GROUPS: Final = (32, 64, 128)
 MICROSCALING: Final[dict[Mode, Microscaling]] = {
-    "mxfp4": Microscaling("e2m1", 32, "e8m0"),
-    "mxfp8": Microscaling("e4m3", 32, "e8m0"),
-    "nvfp4": Microscaling("e2m1", 16, "e4m3"),
+    "mxfp4": Microscaling("e2m1", 32, "e8m0", "u32-lsb", "none"),
+    "mxfp8": Microscaling("e4m3", 32, "e8m0", "u32-lsb", "none"),
+    "nvfp4": Microscaling("e2m1", 16, "e4m3", "u32-lsb", "none"),
 }
 """The modes whose bits and group are fixed."""
 
@@ -69,7 +69,7 @@ def scheme_of(
     mode: Mode, bits: int, group_size: int, scale: tuple[str, ...] = FLOAT16
 ) -> Scheme:
     """Name the scheme of a mode; `scale` has the dtypes that affine scales may have."""
-    return MICROSCALING.get(mode) or Affine(bits, group_size, scale)
+    return MICROSCALING.get(mode) or Affine(bits, group_size, scale, "u32-lsb")
 
 
 def as_stored(scheme: Scheme, name: str, index: TensorIndex | None) -> Scheme:

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from qmanifest.dialects.lowering.stacks import stack_modules
 from qmanifest.families import DENSE
-from qmanifest.manifest import Weight
 from qmanifest.patterns import Pattern, Syntax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from qmanifest.manifest import Component, Entry
-    from qmanifest.schemes import Scheme
+    from qmanifest.manifest import Component, Entry, Weight
     from qmanifest.tensors import TensorIndex
 
 
@@ -50,14 +48,14 @@ def _modules(index: TensorIndex) -> frozenset[str]:
 def with_promised(
     component: Component,
     index: TensorIndex | None,
-    make: Callable[[Entry], Scheme | None],
+    make: Callable[[str, Entry], Weight | None],
 ) -> Component:
     """Add the weights that lines quantize and that are stored as plain floats.
 
     Args:
         component: with the weights that are stored quantized.
         index: the stored tensors.
-        make: makes the scheme that a line says; None where it says none.
+        make: makes the weight of a name that a line says; None where it says none.
 
     """
     if index is None:
@@ -73,7 +71,7 @@ def with_promised(
             matrix = tensor is not None and len(tensor.shape) > 1
             if tensor is None or not matrix or tensor.dtype not in DENSE:
                 continue
-            scheme = None if name in taken else make(entry)
-            if scheme is not None:
-                added.setdefault(name, Weight(name, scheme, entry.pointer))
+            weight = None if name in taken else make(name, entry)
+            if weight is not None:
+                added.setdefault(name, weight)
     return replace(component, weights=(*component.weights, *added.values()))

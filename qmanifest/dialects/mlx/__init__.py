@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ConfigDict, Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Document,
     Indexes,
@@ -35,6 +34,7 @@ from qmanifest.dialects.lowering.mlx_layout import (
     mode_of,
     scheme_of,
 )
+from qmanifest.dialects.lowering.one_model import SUFFIX, components
 from qmanifest.dialects.mlx.overrides import (
     AnyOverride,
     Numbers,
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 BLOCKS: Final = ("quantization", "quantization_config")
 """Keys of `config.json` that hold the document: MLX's own, and its copy for others."""
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 
 
 class MlxQuantization(Document):
@@ -93,10 +91,6 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
         if isinstance(block, dict) and "quant_method" not in block and "bits" in block:
             found.append((key,))
     return tuple(found)
-
-
-def _components(_document: MlxQuantization, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
 
 
 def _claims(document: MlxQuantization) -> list[Claim]:
@@ -231,7 +225,7 @@ DIALECT = Dialect(
     file_name="config.json",
     document=MlxQuantization,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     blocks=BLOCKS,

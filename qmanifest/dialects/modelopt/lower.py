@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from qmanifest.dialects.base import Lowered
 from qmanifest.dialects.lowering.claims import Claim
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.dialects.lowering.promised import module_pattern, with_promised
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.dialects.modelopt.groups import (
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from qmanifest.schemes import Scheme
     from qmanifest.tensors import TensorIndex
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 MIXED: Final = "MIXED_PRECISION"
 LOW_RANK: Final = "NVFP4_SVD"
 """The algorithm that leaves a part of the weight beside its codes."""
@@ -146,9 +145,15 @@ def lower(document: ModeloptConfig, place: Place, indexes: Indexes | None) -> Lo
         pointer = said.pointer if said else place.pointer()
         return None if made is None else Weight(name, made, pointer, names=family.names)
 
+    def promise(name: str, said: Entry) -> Weight | None:
+        made = scheme(said, Scales())
+        if made is None:
+            return None
+        return Weight(name, made, said.pointer, names=SCALED.names)
+
     whole = document.algorithm() not in {"", MIXED}
     saying = Saying(_claims(document, index), every_linear=whole)
     component, defects = lower_stored(saying, place, index, make)
-    component = with_promised(component, index, lambda said: scheme(said, Scales()))
+    component = with_promised(component, index, promise)
     found = (*defects, *_defects(document, place))
     return Lowered(Manifest("modelopt", place.file, (component,)), found)

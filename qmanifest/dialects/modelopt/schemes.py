@@ -10,16 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from qmanifest.families import SCALED
-from qmanifest.schemes import (
-    Dim,
-    Extra,
-    Integer,
-    Opaque,
-    OpaquePart,
-    Scaled,
-    Zero,
-)
-from qmanifest.schemes.floats import PRE_QUANT, WIDE, fp8, fp8_whole, mxfp8, nvfp4
+from qmanifest.schemes import NO_ZERO, Dim, Extra, Integer, Opaque, OpaquePart, Scaled
+from qmanifest.schemes.floats import E8M0, PRE_QUANT, WIDE, fp8, fp8_whole, mxfp8, nvfp4
 from qmanifest.schemes.floats import mxfp4 as make_mxfp4
 from qmanifest.spreads import Spread
 
@@ -119,9 +111,9 @@ def scheme_of(algorithm: str, group_size: object, scales: Scales) -> Scheme | No
         return _int4(group, algorithm, scales)
     form: Form = "spaced" if len(scales.first or ()) == _SPACED else "table"
     made: dict[Kind, Scheme] = {
-        "fp8-blocks": fp8(Spread(BLOCK, BLOCK, form), extras=extras),
+        "fp8-blocks": fp8(Spread(BLOCK, BLOCK, form), WIDE, "float", extras),
         "nvfp4": nvfp4("u8-nibbles", scales.of_weight, extras),
-        "mxfp4": make_mxfp4("u8-nibbles", extras=extras),
+        "mxfp4": make_mxfp4("u8-nibbles", E8M0, "e8m0", extras),
         "mxfp8": mxfp8(extras),
     }
     return made[kind]
@@ -169,7 +161,7 @@ def _int4(group_size: int, algorithm: str, scales: Scales) -> Integer:
     second = Extra("global_scale", ("F32",), scales.of_weight)
     return Integer(
         *(4, "u8-nibbles-stacked", "signed", Spread(1, group_size), WIDE),
-        *(Zero("none"), "sequential", "float32"),
+        *(NO_ZERO, "sequential", "float32"),
         (*scales.extras(algorithm), *([second] if algorithm == "W4A8_AWQ" else ())),
     )
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import ConfigDict, Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Document,
     Indexes,
@@ -28,6 +27,7 @@ from qmanifest.dialects.base import (
 from qmanifest.dialects.documents.blocks import by_method
 from qmanifest.dialects.documents.parsing import emitted
 from qmanifest.dialects.lowering.claims import Claim
+from qmanifest.dialects.lowering.one_model import SUFFIX, components, keeps, only
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.dialects.quanto.defects import contradiction, impossible
 from qmanifest.dialects.quanto.schemes import (
@@ -39,7 +39,6 @@ from qmanifest.dialects.quanto.schemes import (
 )
 from qmanifest.errors import EmitError
 from qmanifest.families import QUANTO, QUANTO_PACKED
-from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
 from qmanifest.patterns import Pattern, Syntax, read_by
 from qmanifest.schemes import Integer
@@ -51,9 +50,6 @@ if TYPE_CHECKING:
     from qmanifest.families import PartNames
     from qmanifest.findings import Defect
     from qmanifest.manifest import Component, Entry
-
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 
 
 class QuantoConfig(Document):
@@ -90,23 +86,14 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return found or (((),) if raw and whole else ())
 
 
-def _components(_document: QuantoConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _claims(document: QuantoConfig) -> list[Claim]:
     """List what stays 16-bit, and what the map names."""
-    kept = [
-        Claim(
-            ("modules_to_not_convert", number),
-            Pattern(text, Syntax.BOUNDARY),
-            "keep",
-            Severity.NOTE,
-            SUFFIX,
-            *read_by("quanto", "modules_to_not_convert"),
-        )
-        for number, text in enumerate(document.modules_to_not_convert or ())
-    ]
+    kept = keeps(
+        "quanto",
+        "modules_to_not_convert",
+        document.modules_to_not_convert,
+        Syntax.BOUNDARY,
+    )
     return kept + [
         Claim(
             (module,),
@@ -169,9 +156,7 @@ def _not_stored(
 
 
 def _emit(manifest: Manifest) -> QuantoConfig:
-    if len(manifest.components) != 1:
-        raise EmitError("quanto describes one model")
-    (component,) = manifest.components
+    component = only(manifest, "quanto")
     document: dict[str, Mapping[str, str]] = {}
     for weight in component.weights:
         module = weight.name.removesuffix(SUFFIX)
@@ -196,7 +181,7 @@ DIALECT: Final = Dialect(
     file_name="quanto_qmap.json",
     document=QuantoConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from qmanifest.dtypes import FLOAT
-from qmanifest.schemes import Extra, Integer, Opaque, OpaquePart, Scaled, Zero
+from qmanifest.schemes import Extra, Integer, Opaque, OpaquePart, Scaled, plain_zero
 from qmanifest.spreads import Spread
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def scheme_of(
         "unsigned",
         Spread(0, codes.shape[-1] if codes and codes.shape else GROUP, "flat-column"),
         FLOAT,
-        Zero("code", ("I8",)) if whole else Zero("shift", FLOAT),
+        plain_zero("code", ("I8",)) if whole else plain_zero("shift", FLOAT),
         "sequential",
         "scale",
         ACTIVATIONS,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -26,6 +25,7 @@ from qmanifest.dialects.base import (
 from qmanifest.dialects.documents.blocks import by_method
 from qmanifest.dialects.documents.tolerant import TolerantDocument
 from qmanifest.dialects.lowering.claims import Claim
+from qmanifest.dialects.lowering.one_model import SUFFIX, components, keeps
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.dialects.quark.schemes import BLOCKS, DTYPES, scheme_of
 from qmanifest.errors import EmitError
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from qmanifest.findings import Defect
     from qmanifest.manifest import Component, Entry
     from qmanifest.tensors import TensorIndex
-
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 
 
 class QuarkConfig(TolerantDocument):
@@ -75,23 +72,9 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return by_method(raw, ("quark",))
 
 
-def _components(_document: QuarkConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _claims(document: QuarkConfig) -> list[Claim]:
     """List what stays 16-bit, and what has specs of its own."""
-    kept = [
-        Claim(
-            ("exclude", number),
-            Pattern(text, Syntax.FNMATCH),
-            "keep",
-            Severity.NOTE,
-            SUFFIX,
-            *read_by("quark", "exclude"),
-        )
-        for number, text in enumerate(document.exclude or ())
-    ]
+    kept = keeps("quark", "exclude", document.exclude, Syntax.FNMATCH)
     return kept + [
         Claim(
             ("layer_quant_config", text),
@@ -201,7 +184,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=QuarkConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),

@@ -9,7 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from qmanifest.dtypes import FLOAT
-from qmanifest.schemes import Dim, Extra, Integer, Opaque, OpaquePart, Scaled, Zero
+from qmanifest.schemes import (
+    NO_ZERO,
+    Dim,
+    Extra,
+    Integer,
+    Opaque,
+    OpaquePart,
+    Scaled,
+    Zero,
+    packed_zero,
+    plain_zero,
+)
 from qmanifest.schemes.floats import E8M0, STATIC
 from qmanifest.spreads import Spread
 
@@ -133,12 +144,12 @@ def _zero(
 ) -> Zero:
     """Make the zero point: as is stored, and there has to be one where it counts."""
     if zeros is None and spec.get("symmetric") is not False:
-        return Zero("none")
+        return NO_ZERO
     if spec.get("zero_point_type") == "float32":
-        return Zero("code", FLOAT)
+        return plain_zero("code", FLOAT)
     if dtype in INT8:
-        return Zero("code", ("I8",) if dtype == "int8" else ("U8",))
-    return Zero("code", ("I32",), pack, signed=bool(pack) and dtype == "int4")
+        return plain_zero("code", ("I8",) if dtype == "int8" else ("U8",))
+    return packed_zero(pack, plus=0, signed=dtype == "int4")
 
 
 def _floats(dtype: str, spec: Mapping[str, Any], scales: TensorInfo | None) -> Scaled:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import Field
 
 from qmanifest.dialects.base import (
-    ComponentNames,
     Dialect,
     Indexes,
     Keys,
@@ -28,12 +27,18 @@ from qmanifest.dialects.documents.blocks import by_method
 from qmanifest.dialects.documents.parsing import emitted
 from qmanifest.dialects.documents.tolerant import TolerantDocument
 from qmanifest.dialects.lowering.claims import Claim
+from qmanifest.dialects.lowering.one_model import (
+    SUFFIX,
+    components,
+    keeps,
+    modules_kept,
+    only,
+)
 from qmanifest.dialects.lowering.stored import Saying, lower_stored
 from qmanifest.dialects.torchao.defects import contradiction, impossible
 from qmanifest.dialects.torchao.emit import quant_type
 from qmanifest.dialects.torchao.said import BY_NAME, TABLES, WAY, said_by
 from qmanifest.dialects.torchao.schemes import scheme_as_stored
-from qmanifest.errors import EmitError
 from qmanifest.families import TORCHAO
 from qmanifest.findings import Severity
 from qmanifest.manifest import Manifest, Weight
@@ -46,8 +51,6 @@ if TYPE_CHECKING:
     from qmanifest.findings import Defect
     from qmanifest.manifest import Component, Entry, Kept
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 PARAMETER: Final = re.compile(r"(weight|experts(\\?\.)\w+)$")
 """How a key ends that is about a parameter; others are about modules."""
 REGEX: Final = "re:"
@@ -98,27 +101,18 @@ def _locate(raw: Raw) -> tuple[Keys, ...]:
     return by_method(raw, ("torchao",))
 
 
-def _components(_document: TorchAoConfig, place: Place) -> tuple[ComponentNames, ...]:
-    return (ComponentNames("", place.pointer()),)
-
-
 def _claims(document: TorchAoConfig) -> list[Claim]:
     """List what stays 16-bit, and what has a config of its own; the first decides.
 
     torchao asks for names before it asks for expressions, of parameters before those
     of modules.
     """
-    kept = [
-        Claim(
-            ("modules_to_not_convert", number),
-            Pattern(text, Syntax.BOUNDARY),
-            "keep",
-            Severity.NOTE,
-            SUFFIX,
-            *read_by("torchao", "modules_to_not_convert"),
-        )
-        for number, text in enumerate(document.modules_to_not_convert or ())
-    ]
+    kept = keeps(
+        "torchao",
+        "modules_to_not_convert",
+        document.modules_to_not_convert,
+        Syntax.BOUNDARY,
+    )
     way, table = document.by_module()
     own = [
         Claim(
@@ -184,10 +178,8 @@ def _kept(component: Component) -> tuple[Kept, ...]:
 
 
 def _emit(manifest: Manifest) -> TorchAoConfig:
-    if len(manifest.components) != 1:
-        raise EmitError("torchao describes one model")
-    (component,) = manifest.components
-    kept = [each.name.removesuffix(SUFFIX) for each in component.kept]
+    component = only(manifest, "torchao")
+    kept = modules_kept(component)
     document = {"quant_method": "torchao", "quant_type": quant_type(component)}
     return emitted(TorchAoConfig, {**document, "modules_to_not_convert": kept or None})
 
@@ -198,7 +190,7 @@ DIALECT: Final = Dialect(
     file_name="config.json",
     document=TorchAoConfig,
     locate=_locate,
-    components=_components,
+    components=components,
     lower=_lower,
     emit=_emit,
     blocks=("quantization_config",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.errors import EmitError
 from qmanifest.schemes import Integer, Scaled
 
@@ -11,8 +12,6 @@ if TYPE_CHECKING:
     from qmanifest.manifest import Component
     from qmanifest.schemes import Scheme
 
-SUFFIX: Final = ".weight"
-"""What a module path lacks to be a tensor name."""
 BYTE: Final = 8
 """Bits of the integers that have a config of their own."""
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 from qmanifest.dialects.torchao.said import INT4, MX, NVFP4, Said
 from qmanifest.dtypes import FLOAT
-from qmanifest.schemes import Dim, Integer, Opaque, OpaquePart, Scaled, Zero
+from qmanifest.schemes import (
+    NO_ZERO,
+    Dim,
+    Integer,
+    Opaque,
+    OpaquePart,
+    Scaled,
+    plain_zero,
+)
 from qmanifest.spreads import Spread
 
 if TYPE_CHECKING:
@@ -77,7 +85,7 @@ def _integers(
         "signed",
         spread,
         FLOAT,
-        Zero("none") if zeros is None else Zero("code", ("I8",)),
+        NO_ZERO if zeros is None else plain_zero("code", ("I8",)),
         "sequential",
         "scale",
     )
