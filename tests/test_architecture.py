@@ -24,7 +24,7 @@ LAYERS = (
     ("__init__", "findings", "dtypes", "elements"),
     (
         *("errors", "tensors", "schemes", "patterns", "layouts", "spreads"),
-        *("families", "evidence", "dimensions", "names"),
+        *("families", "evidence", "dimensions", "names", "threads"),
     ),
     ("manifest", "packings"),
     (

@@ -28,8 +28,8 @@ def hashing(path: PathArgument, output_format: ListingOption = Listing.TEXT) -> 
 
     As the Hub shows it, and in the lines that 'sha256sum --check' reads.
     """
-    from qmanifest.kernels.threads import thread_count
     from qmanifest.reading.hashing import checksum_lines, hash_shards
+    from qmanifest.threads import thread_count
 
     require(path)
     with ProgressLine() as progress:

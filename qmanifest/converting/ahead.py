@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from qmanifest.kernels.threads import thread_count, work_alone
+from qmanifest.threads import thread_count, work_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence

@@ -12,7 +12,7 @@ from qmanifest.kernels import base
 from qmanifest.kernels.careful_dequantize import Groups
 from qmanifest.kernels.careful_quantize import Quantizing
 from qmanifest.kernels.fast import FastKernels
-from qmanifest.kernels.threads import over_groups
+from qmanifest.threads import over_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

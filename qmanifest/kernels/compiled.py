@@ -15,9 +15,9 @@ from qmanifest.kernels.coding import streams
 from qmanifest.kernels.fast import FastKernels
 from qmanifest.kernels.microscales import code_values, group_scales
 from qmanifest.kernels.native_quantize import quantize_groups, steps_of
-from qmanifest.kernels.threads import over_groups
 from qmanifest.packings.arrays import Stored, from_float32, row_blocks, storage_dtype
 from qmanifest.schemes import Affine, Microscaling
+from qmanifest.threads import over_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakKeyDictionary
 
-from qmanifest.kernels.threads import thread_count
 from qmanifest.reading.tensor_bytes import PIECE, open_shard
 from qmanifest.rules.value_counts import Counts
+from qmanifest.threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

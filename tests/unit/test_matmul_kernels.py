@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
     torch = pytest.importorskip("torch")
 
-from qmanifest import kernels
+from qmanifest import kernels, threads
 from qmanifest.backends.base import MissingLibraryError
 from qmanifest.backends.pytorch import (
     QuantizedWeight,
@@ -25,7 +25,6 @@ from qmanifest.backends.pytorch import (
     dequantize,
     ops,
     quantized_matmul,
-    threads,
 )
 from qmanifest.backends.pytorch.rebuilding import by_row, rebuild
 from qmanifest.errors import BackendError
@@ -164,7 +163,7 @@ def test_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_row_is_in_one_part() -> None:
     for rows, count in [(1, 4), (2, 4), (7, 3), (8, 1)]:
         parts: list[tuple[int, int]] = []
-        threads.shared_out(
+        threads.over_rows(
             lambda start, stop, to=parts: to.append((start, stop)),  # type: ignore[misc] # mypy cannot infer a lambda's default
             rows,
             rows * threads.LEAST_PRODUCTS,

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from qmanifest.backends.pytorch.rebuilding import by_row
-from qmanifest.backends.pytorch.threads import shared_out
 from qmanifest.schemes import Affine
+from qmanifest.threads import over_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +100,7 @@ class Packed(NamedTuple):
             place = to + start * _FLOAT
             run(inputs, *self._from(start), place, stride, groups, stop - start)
 
-        shared_out(some, rows, rows * self.width * batch, torch.get_num_threads())
+        over_rows(some, rows, rows * self.width * batch, torch.get_num_threads())
         return y[:count] if batch > count else y
 
     def rebuild(self, block: slice, out: Tensor, *, shared: bool = False) -> None:
