@@ -134,6 +134,13 @@ def test_float8(own: Config, scales: Shape, spread: Spread) -> None:
     assert shapes(found, (32, 64))["scales"] == scales
 
 
+@pytest.mark.parametrize("scales", [(), (1,)])
+def test_a_scale_for_each_output_is_promised_whatever_is_stored(scales: Shape) -> None:
+    own = spec("fp8_e4m3", "per_channel")
+    found = scheme(config(own), stored(("F8_E4M3", (32, 64)), ("F32", scales)))
+    assert shapes(found, (32, 64))["scales"] == (32,)
+
+
 @pytest.mark.parametrize(
     ("dtype", "codes", "pack"),
     [("fp4", (32, 32), "u8-nibbles"), ("fp6_e2m3", (32, 48), "u8-lsb")],

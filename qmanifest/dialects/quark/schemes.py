@@ -173,7 +173,8 @@ def _whole(spec: Mapping[str, Any], scales: TensorInfo | None) -> Spread:
     if spec.get("qscheme") == "per_block" and isinstance(tile, list) and len(tile) > 1:
         return Spread(int(tile[-2]), int(tile[-1]))
     shape = None if scales is None else scales.shape
-    if spec.get("qscheme") == "per_tensor" or shape in {(), (1,)}:
+    unsaid = spec.get("qscheme") not in {"per_tensor", "per_channel"}
+    if spec.get("qscheme") == "per_tensor" or (unsaid and shape in {(), (1,)}):
         return Spread(0, 0, "one" if shape == (1,) else "scalar")
     form: Form = "table" if shape and len(shape) > 1 else "vector"
     return Spread(1, 0, form)
