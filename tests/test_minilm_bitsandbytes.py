@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -15,9 +14,6 @@ pytest.importorskip("bitsandbytes")
 from safetensors.torch import load_file, save_file
 from support import live_bitsandbytes as live
 from support import minilm
-
-from qmanifest import CheckpointWeights, open_checkpoint, validate
-from qmanifest.backends.reference import dequantize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,10 +55,7 @@ def test_checkpoint_is_proven_clean(
     quantized: tuple[Path, dict[str, torch.Tensor]],
 ) -> None:
     folder, _ = quantized
-    report = validate(folder, base=minilm.model_folder(), deep=True)
-    assert [f.message for f in report.findings if f.severity != "note"] == []
-    assert report.weights == len(minilm.ENCODER)
-    assert report.dialect == "bitsandbytes"
+    report = minilm.proven_clean(folder, "bitsandbytes")
     assert "QM508" in report.checked
 
 
@@ -70,9 +63,5 @@ def test_weights_are_the_library_s(
     quantized: tuple[Path, dict[str, torch.Tensor]],
 ) -> None:
     folder, expected = quantized
-    source = CheckpointWeights(open_checkpoint(folder))
-    assert set(source.names()) == expected.keys()
-    for name, theirs in expected.items():
-        scheme, shape = source.weight(name)
-        ours = dequantize(scheme, source.stored(name), shape)
-        np.testing.assert_array_equal(ours, theirs.numpy())
+    theirs = {name: weight.numpy() for name, weight in expected.items()}
+    minilm.assert_same_weights(folder, theirs)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from safetensors.torch import load_file
-
-from qmanifest import CheckpointWeights, open_checkpoint, validate
-from qmanifest.backends.reference import dequantize
 
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
@@ -55,10 +51,7 @@ def test_checkpoint_is_proven_clean(
     quantized: tuple[str, Path, dict[str, torch.Tensor]],
 ) -> None:
     preset, folder, _ = quantized
-    report = validate(folder, base=minilm.model_folder(), deep=True)
-    assert [f.message for f in report.findings if f.severity != "note"] == []
-    assert report.weights == len(minilm.ENCODER)
-    assert report.dialect == "compressed-tensors"
+    report = minilm.proven_clean(folder, "compressed-tensors")
     assert "QM203" not in {finding.code for finding in report.findings}
     ratio = _bits_stored(folder) / sum(map(_weights, minilm.ENCODER))
     assert ratio == pytest.approx(BITS[preset], abs=0.01)
@@ -85,9 +78,5 @@ def test_weights_are_the_library_s(
     quantized: tuple[str, Path, dict[str, torch.Tensor]],
 ) -> None:
     _, folder, expected = quantized
-    source = CheckpointWeights(open_checkpoint(folder))
-    assert set(source.names()) == expected.keys()
-    for name, theirs in expected.items():
-        scheme, shape = source.weight(name)
-        ours = dequantize(scheme, source.stored(name), shape)
-        np.testing.assert_array_equal(ours, theirs.numpy())
+    theirs = {name: weight.numpy() for name, weight in expected.items()}
+    minilm.assert_same_weights(folder, theirs)

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from qmanifest import CheckpointWeights, open_checkpoint, validate
-from qmanifest.backends.reference import dequantize
-
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 pytest.importorskip("mlx")
@@ -56,10 +53,7 @@ def test_checkpoint_is_proven_clean(
     quantized: tuple[str, Path, dict[str, Any]],
 ) -> None:
     mode, folder, _ = quantized
-    report = validate(folder, base=minilm.model_folder(), deep=True)
-    assert [f.message for f in report.findings if f.severity != "note"] == []
-    assert report.weights == len(minilm.ENCODER)
-    assert report.dialect == "mlx"
+    report = minilm.proven_clean(folder, "mlx")
     assert mode == "affine" or "QM507" in report.checked
 
 
@@ -67,9 +61,4 @@ def test_weights_are_those_of_mlx(
     quantized: tuple[str, Path, dict[str, Any]],
 ) -> None:
     _, folder, expected = quantized
-    source = CheckpointWeights(open_checkpoint(folder))
-    assert set(source.names()) == expected.keys()
-    for name, theirs in expected.items():
-        scheme, shape = source.weight(name)
-        ours = dequantize(scheme, source.stored(name), shape)
-        np.testing.assert_array_equal(ours, theirs)
+    minilm.assert_same_weights(folder, expected)

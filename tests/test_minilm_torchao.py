@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -14,9 +13,6 @@ pytest.importorskip("torchao")
 from safetensors.torch import load_file
 from support import live_torchao as live
 from support import minilm
-
-from qmanifest import CheckpointWeights, open_checkpoint, validate
-from qmanifest.backends.reference import dequantize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,10 +41,7 @@ def test_checkpoint_is_proven_clean(
     quantized: tuple[Path, dict[str, torch.Tensor]],
 ) -> None:
     folder, _ = quantized
-    report = validate(folder, base=minilm.model_folder(), deep=True)
-    assert [f.message for f in report.findings if f.severity != "note"] == []
-    assert report.weights == len(minilm.ENCODER)
-    assert report.dialect == "torchao"
+    report = minilm.proven_clean(folder, "torchao")
     assert "QM408" in report.checked
 
 
@@ -56,10 +49,5 @@ def test_weights_are_the_library_s(
     quantized: tuple[Path, dict[str, torch.Tensor]],
 ) -> None:
     folder, expected = quantized
-    source = CheckpointWeights(open_checkpoint(folder))
-    assert set(source.names()) == expected.keys()
-    for name, theirs in expected.items():
-        scheme, shape = source.weight(name)
-        ours = dequantize(scheme, source.stored(name), shape)
-        rounded = live.as_bfloat16(ours)
-        np.testing.assert_array_equal(rounded, theirs.numpy())
+    theirs = {name: weight.numpy() for name, weight in expected.items()}
+    minilm.assert_same_weights(folder, theirs, live.as_bfloat16)

@@ -11,16 +11,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from support.bert import Bert
 from tokenizers import Tokenizer
 
-from qmanifest import CheckpointWeights, open_checkpoint
+from qmanifest import CheckpointWeights, open_checkpoint, validate
 from qmanifest.backends.pytorch import LoadReport, load_into
+from qmanifest.backends.reference import dequantize
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from torch import Tensor
+
+    from qmanifest import Report
+    from qmanifest.packings.arrays import AnyArray
 
 LAYERS = 6
 MATRICES = (
@@ -145,3 +152,26 @@ def embeddings_of(folder: Path) -> tuple[Tensor, LoadReport]:
     with torch.no_grad():
         found: Tensor = model.eval()(*tokens())
     return found, report
+
+
+def proven_clean(folder: Path, dialect: str) -> Report:
+    """Validate a quantized MiniLM, which has to be without a flaw; give the report."""
+    report = validate(folder, base=model_folder(), deep=True)
+    assert [f.message for f in report.findings if f.severity != "note"] == []
+    assert report.weights == len(ENCODER)
+    assert report.dialect == dialect
+    return report
+
+
+def assert_same_weights(
+    folder: Path,
+    expected: Mapping[str, AnyArray],
+    rounded: Callable[[AnyArray], AnyArray] = np.asarray,
+) -> None:
+    """Dequantize every weight, and compare it with what the library makes of it."""
+    source = CheckpointWeights(open_checkpoint(folder))
+    assert set(source.names()) == expected.keys()
+    for name, theirs in expected.items():
+        scheme, shape = source.weight(name)
+        ours = dequantize(scheme, source.stored(name), shape)
+        np.testing.assert_array_equal(rounded(ours), theirs)
