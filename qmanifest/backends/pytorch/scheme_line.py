@@ -14,7 +14,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from qmanifest.errors import BackendError
-from qmanifest.schemes import Affine, Microscaling, Scheme, ZeroPoint
+from qmanifest.schemes import ROW_SCHEMES, Affine, Microscaling, Scheme, ZeroPoint
 
 _SCHEMES: Final = 1024
 _WHOLE: Final = TypeAdapter(tuple[Scheme, tuple[str, ...]])
@@ -22,7 +22,7 @@ _WHOLE: Final = TypeAdapter(tuple[Scheme, tuple[str, ...]])
 
 def is_by_row(scheme: Scheme) -> bool:
     """Whether rows of a weight can be rebuilt from rows of its parts."""
-    return isinstance(scheme, Affine | ZeroPoint | Microscaling)
+    return isinstance(scheme, ROW_SCHEMES)
 
 
 # `torch.compile` cannot look into pydantic, and watches what it is called with.

@@ -14,15 +14,7 @@ from qmanifest.backends.reference.integers import integer_decoder
 from qmanifest.backends.reference.scaled import scaled_decoder
 from qmanifest.errors import BackendError
 from qmanifest.packings.arrays import row_blocks
-from qmanifest.schemes import (
-    Affine,
-    Codebook,
-    Integer,
-    Microscaling,
-    Opaque,
-    Scaled,
-    ZeroPoint,
-)
+from qmanifest.schemes import ROW_SCHEMES, Codebook, Integer, Opaque, Scaled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -79,7 +71,7 @@ def decoder(
         PackingError: likewise.
 
     """
-    if isinstance(scheme, Affine | ZeroPoint | Microscaling):
+    if isinstance(scheme, ROW_SCHEMES):
         return row_decoder(scheme, parts, shape)
     if isinstance(scheme, Integer):
         return integer_decoder(scheme, parts, shape)
