@@ -91,10 +91,10 @@ def quantized_matmul(x: Tensor, weight: QuantizedWeight) -> Tensor:
             f"expected floats of (..., {weight.shape[1]}), "
             f"found {x.dtype} {list(x.shape)}"
         )
+    if is_unwatched(x, weight.parts.values()):  # and all of them on the CPU
+        return _shaped(x, weight, transposed=False)
     if x.device != weight.device:
         raise BackendError(f"x is on {x.device} and the weight on {weight.device}")
-    if is_unwatched(x, weight.parts.values()):
-        return _shaped(x, weight, transposed=False)
     promised = [role for role, _, _ in weight.scheme.parts(None)]
     roles = tuple(role for role in promised if role in weight.parts)
     parts = [weight.parts[role] for role in roles]
