@@ -28,8 +28,6 @@ EMBEDDINGS: Final = ("wte", "wpe", "shared", "relative_attention_bias")
 """Tables that do not have `embed` in their names."""
 EXPERTS: Final = ".experts."
 """What stacks of experts have in their names."""
-WITH_TABLES: Final = ("mlx",)
-"""Dialects whose writers quantize embeddings and heads too."""
 _SUFFIX: Final = ".weight"
 _MATRIX: Final = 2
 
@@ -58,7 +56,7 @@ def suppose(opened: Checkpoint, original: TensorIndex) -> Supposed | None:
         return None
     if reader.dialect.decodes == "none" or manifest.components[0].weights:
         return None
-    tables = reader.dialect.id in WITH_TABLES
+    tables = reader.dialect.tables
     chosen = _chosen(reader.read(original).component, original, tables=tables)
     component = reader.read(made_up(reader, original, chosen)).component
     return Supposed(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -84,7 +84,8 @@ def shared_out(
     """Call `work` for each of `parts`, on up to `threads` threads.
 
     The calling thread is one of them, and waits for no thread that is still busy with
-    somebody else's work.
+    somebody else's work. However it ends, no other thread works on when it returns: it
+    may write into memory that the caller is about to let go.
     """
     waiting = deque(parts)
 
@@ -96,15 +97,22 @@ def shared_out(
                 return
             work(part)
 
-    pool = _pool(os.getpid(), threads)
+    pool = _pool(os.getpid())
     others = [pool.submit(take) for _ in range(threads - 1)]
-    take()
-    for other in others:
-        if not other.cancel():
-            other.result()
+    try:
+        take()
+    finally:
+        waiting.clear()
+        begun = [other for other in others if not other.cancel()]
+        wait(begun)
+    for other in begun:
+        other.result()
 
 
 @lru_cache(1)
-def _pool(_: int, threads: int) -> ThreadPoolExecutor:
-    """Start threads once per process: they do not survive a fork."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="qmanifest")
+def _pool(_: int) -> ThreadPoolExecutor:
+    """Keep the threads of a process, which do not survive a fork.
+
+    One is started only where none is idle, so that there are never more than asked for.
+    """
+    return ThreadPoolExecutor(_MOST, thread_name_prefix="qmanifest")

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from qmanifest.cli.console import say
-from qmanifest.cli.options import ComponentOption
+from qmanifest.cli.options import ComponentOption, ConfigOption
 from qmanifest.cli.values import UsageError, chosen, placed
 
 EXAMPLES: Final = """\
@@ -24,10 +24,6 @@ TensorArgument: TypeAlias = Annotated[
     typer.Argument(
         metavar="TENSOR", help="A tensor of that checkpoint.", show_default=False
     ),
-]
-ConfigOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The config, where PATH does not hold it."),
 ]
 
 

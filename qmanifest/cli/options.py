@@ -17,6 +17,10 @@ ComponentOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+ConfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The config, where PATH does not hold it."),
+]
 BaseOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="CHECKPOINT", help="The 16-bit original, as a witness."),

@@ -11,6 +11,7 @@ import typer
 from qmanifest.cli.console import say
 from qmanifest.cli.options import (
     ComponentOption,
+    ConfigOption,
     ForceOption,
     OutOption,
     ShardSizeOption,
@@ -24,10 +25,6 @@ EXAMPLES: Final = """\
 
 PathArgument: TypeAlias = Annotated[
     Path, typer.Argument(metavar="PATH", help="The packed checkpoint.")
-]
-ConfigOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The config, where PATH does not hold it."),
 ]
 
 

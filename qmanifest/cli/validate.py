@@ -10,7 +10,7 @@ from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from qmanifest.cli.options import BaseOption, ComponentOption
+from qmanifest.cli.options import BaseOption, ComponentOption, ConfigOption
 from qmanifest.cli.values import FailOn, Format
 
 EXAMPLES: Final = """\
@@ -29,10 +29,6 @@ PathsArgument: TypeAlias = Annotated[
         "A .json file is checked as a config alone.",
         show_default=False,
     ),
-]
-ConfigOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="The config, where PATH does not hold it."),
 ]
 ConfigOnlyOption: TypeAlias = Annotated[
     Path | None,

@@ -169,6 +169,8 @@ class Dialect(Generic[D]):
     """Whether any manifest can be written in this vocabulary here."""
     decodes: Decoded = "all"
     """Of how many of the format's weights the values are decoded."""
+    tables: bool = False
+    """Whether its writers quantize embeddings and heads too."""
     synonyms: Mapping[str, str] = field(default_factory=dict)
     """Keys that say what another key of the document says, in other files."""
     akin: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -253,6 +254,24 @@ def test_a_thread_of_several_starts_no_others(
     assert threads.over_groups(work, 1 << 20, 64)
     assert "only" not in used
     assert len(used) > 1
+
+
+def test_nobody_works_on_after_a_failure() -> None:
+    me, begun, busy = threading.current_thread(), threading.Event(), set[int]()
+
+    def work(part: int) -> None:
+        if threading.current_thread() is me:
+            begun.wait(60)
+            raise ValueError(part)
+        busy.add(part)
+        begun.set()
+        time.sleep(0.05)
+        busy.remove(part)
+
+    with pytest.raises(ValueError, match=r"\d"):
+        threads.shared_out(work, range(1000), 2)
+    assert begun.is_set()
+    assert not busy
 
 
 def test_zero_points_go_to_the_reference(kernels: Kernels) -> None:

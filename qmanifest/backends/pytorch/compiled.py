@@ -92,19 +92,15 @@ class Packed(NamedTuple):
             x = torch.nn.functional.pad(x, (0, 0, 0, batch - count))
         x = x.contiguous()
         y = x.new_empty((batch, rows))
-        run = _product(self.coding, batch)
+        run = _module("matmul").product(self.coding, batch)
         groups = self.scales.shape[1]
         inputs, to, stride = x.data_ptr(), y.data_ptr(), rows * _FLOAT
-        threads = torch.get_num_threads()
-        if threads == 1:  # in which there is nothing to share, and no time to lose
-            run(inputs, *self._from(0), to, stride, groups, rows)
-            return y[:count] if batch > count else y
 
         def some(start: int, stop: int) -> None:
             place = to + start * _FLOAT
             run(inputs, *self._from(start), place, stride, groups, stop - start)
 
-        over_rows(some, rows, rows * self.width * batch, threads)
+        over_rows(some, rows, rows * self.width * batch, torch.get_num_threads())
         return y[:count] if batch > count else y
 
     def rebuild(self, block: slice, out: Tensor, *, shared: bool = False) -> None:
@@ -174,12 +170,6 @@ def enabled() -> bool:
 
     """
     return bool(importlib.import_module("qmanifest.kernels").are_compiled())
-
-
-@cache
-def _product(coding: Coding, batch: int) -> Any:  # noqa: ANN401 - likewise
-    """Find the kernel that multiplies so many inputs."""
-    return _module("matmul").product(coding, batch)
 
 
 @cache

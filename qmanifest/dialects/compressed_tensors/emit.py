@@ -21,7 +21,7 @@ from qmanifest.dialects.compressed_tensors.schemes import (
     input_parts,
     scheme_of,
 )
-from qmanifest.dialects.lowering.one_model import only
+from qmanifest.dialects.lowering.one_model import SUFFIX, only
 from qmanifest.errors import EmitError
 from qmanifest.families import PACKED, SCALED
 from qmanifest.patterns.reader import looks_like_class
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 Words: TypeAlias = tuple[str, QuantizationScheme]
 """A format, and a group without targets."""
-SUFFIX: Final = ".weight"
 WHOLE: Final = "0.17.1"
 """The last version that packed whole codes into words."""
 _FORMATS: Final = {

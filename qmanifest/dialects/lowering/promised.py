@@ -7,8 +7,9 @@ says nothing of this model. It is a promise all the same, and was not kept.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.dialects.lowering.stacks import stack_modules
 from qmanifest.families import DENSE
 from qmanifest.patterns import Pattern, Syntax
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
 
     from qmanifest.manifest import Component, Entry, Weight
     from qmanifest.tensors import TensorIndex
-
-
-SUFFIX: Final = ".weight"
-"""What the names of modules lack to be names of tensors."""
 
 
 def module_pattern(module: str, index: TensorIndex | None) -> Pattern:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from qmanifest.dialects.lowering.one_model import SUFFIX
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 EXPERTS: Final = ".experts"
 """How the module ends that stacks lie in."""
-SUFFIX: Final = ".weight"
-"""What the names of modules lack to be names of tensors."""
 
 
 @dataclass(frozen=True, slots=True)

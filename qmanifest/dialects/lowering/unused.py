@@ -6,14 +6,13 @@ name parameters, which no reader asks about, and some were spoilt when they were
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from qmanifest.dialects.lowering.one_model import SUFFIX
 from qmanifest.findings import Severity
 
 if TYPE_CHECKING:
     from qmanifest.tensors import TensorIndex
-
-SUFFIX: Final = ".weight"
 
 
 def unused_entry(text: str, index: TensorIndex | None) -> Severity | None:

@@ -229,4 +229,5 @@ DIALECT = Dialect(
     lower=_lower,
     emit=_emit,
     blocks=BLOCKS,
+    tables=True,
 )
